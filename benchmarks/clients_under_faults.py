@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support.gateway.client_programs import NEWEST, Client, Missing, Running, command_of, running
 
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.drawn import LATEST_MS, draw, read_budget
+from kafka_proto.gateway.random_plans import LATEST_MS, draw, read_budget
 
 FAULTS = "delay=8,drop=2,lose=3,duplicate=2,crash=1,partition=1,pause=1,elect=2"
 BROKERS = 3

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.demo.browser import Tab, browser, lacking, served
 
-NINE = ("clients=3", "brokers=5")
-"""With the controller these are nine actors of `cluster`."""
+NINE = ("producers=3", "brokers=5")
+"""With the controller these are nine actors of `rolling-restart`, whose logs are replicated."""
 GOALS = {250: 50, 3_000: 100}
 """Steps of the session, and the milliseconds that a click may take there."""
 LONGEST = 10_000
@@ -104,15 +104,15 @@ def measure(model: str, sizes: Sequence[str], clicks: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--model", default="cluster", help="a model that takes faults (default: cluster)")
-    parser.add_argument("--size", action="append", help="a size of the model, NAME=N (default: nine actors of cluster)")
+    parser.add_argument("--model", default="rolling-restart", help="what takes faults (default: rolling-restart)")
+    parser.add_argument("--size", action="append", help="a size of the model, NAME=N (default: nine actors)")
     parser.add_argument("--clicks", type=int, default=40, help="clicks per length (default: 40)")
     given = parser.parse_args()
     why_not = lacking()
     if why_not is not None:
         print(why_not, file=sys.stderr)
         sys.exit(2)
-    sizes = given.size or (NINE if given.model == "cluster" else ())
+    sizes = given.size or (NINE if given.model == "rolling-restart" else ())
     measure(given.model, sizes, given.clicks)
 
 

@@ -33,9 +33,9 @@ from support.gateway.wire import request_bytes
 from harness.record import read_trail, trail_of_text
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Opened, Passed, Write
 from kafka_proto.gateway.inputs import Input, Settings, Started
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 
-BATCH = write_batch([Record(b"k", b"v")], producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True)
+BATCH = write_batch([WireRecord(b"k", b"v")], producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True)
 PARTITION = {
     "index": 0, "partition": 0, "partition_index": 0, "records": BATCH, "partition_max_bytes": 1000, "timestamp": -1,
     "committed_offset": 1,

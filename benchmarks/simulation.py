@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds per figure")
     seconds = parser.parse_args().seconds
     spec = Tables(find_model("transactions/repaired").make())
-    actors = Tables(find_model("transactions/repaired/actors").make())
+    actors = Tables(find_model("kafka/4.0").make())
 
     def show(what: str, figure: float, goal: float) -> None:
         mark = "reached" if figure >= goal else "missed"
@@ -146,19 +146,19 @@ def main() -> None:
     print(f"every figure: {SEEDS} random runs again and again, all invariants on, {seconds:g} s each")
     show("plain, history, transactions/repaired", rate(plain(spec, True), seconds), 60_000)
     show("plain, no history, transactions/repaired", rate(plain(spec, False), seconds), 300_000)
-    show("plain, history, transactions/repaired/actors", rate(plain(actors, True), seconds), 60_000)
-    show("plain, no history, transactions/repaired/actors", rate(plain(actors, False), seconds), 300_000)
-    show("trio, history, transactions/repaired/actors", rate(on_trio(actors, True), seconds, SEEDS // 10), 20_000)
+    show("plain, history, kafka/4.0", rate(plain(actors, True), seconds), 60_000)
+    show("plain, no history, kafka/4.0", rate(plain(actors, False), seconds), 300_000)
+    show("trio, history, kafka/4.0", rate(on_trio(actors, True), seconds, SEEDS // 10), 20_000)
     step, bare = trio_step(actors, seconds)
     mark = "reached" if step <= 2.5 * bare else "missed"
     print(f"a trio step without history {step * 1e6:.1f} us, a bare hand-off {bare * 1e6:.1f} us: "
           f"ratio {step / bare:.2f}   goal at most 2.5  {mark}")
-    for name in ("transactions/repaired", "transactions/repaired/actors", "cluster"):
+    for name in ("transactions/repaired", "kafka/4.0"):
         tables = Tables(find_model(name).make())
         print(f"{'never the same run twice, history, ' + name:62} {cold(tables, seconds, True):>10,.0f} steps/s")
     for log in ("at-once", "replicated"):
-        whole = Tables(find_model("exactly-once/kip-890").make(TWO_AND_TWO, {"log": log}))
-        show(f"never the same run twice, no history, exactly-once/kip-890, {log}",
+        whole = Tables(find_model("kafka/4.0").make(TWO_AND_TWO, {"log": log}))
+        show(f"never the same run twice, no history, kafka/4.0, {log}",
              cold(whole, seconds, False, cluster.INVARIANTS), 20_000)
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from compaction.bookkeeper import BOOKKEEPER, Store
-from compaction.broker import Broker
-from compaction.clients import BROKER, PRODUCER, ProducerState, ReaderState
+from compaction.broker import PulsarBroker
+from compaction.clients import BROKER, PRODUCER, CompactedReaderState, PulsarProducerState
 from compaction.compactor import CompactorState
-from compaction.records import NULL_KEY, NULL_VALUE, Cursor, Entry, TopicMessage
+from compaction.records import NULL_KEY, NULL_VALUE, Cursor, TopicEntry, TopicMessage
 from harness.model import Property, Reason, Step, View, always, eventually, sometimes
 
 SAFETY = ("CompactionEquivalence", "ReaderView", "NoLeak")
@@ -40,8 +40,8 @@ def common(readers: tuple[str, ...], retain_null_key: bool, deletes: bool) -> tu
     )
 
 
-def broker_of(view: View) -> Broker:
-    local: Broker = view[BROKER]
+def broker_of(view: View) -> PulsarBroker:
+    local: PulsarBroker = view[BROKER]
     return local
 
 
@@ -52,11 +52,11 @@ def store_of(view: View) -> Store:
 
 def raw_messages(view: View, end: int) -> tuple[TopicMessage, ...]:
     """Return every message that was ever sent up to an id, trimmed from the topic or not."""
-    local: ProducerState = view[PRODUCER]
+    local: PulsarProducerState = view[PRODUCER]
     return messages_of(entry for entry in local.sent if entry.id <= end)
 
 
-def messages_of(entries: Iterable[Entry]) -> tuple[TopicMessage, ...]:
+def messages_of(entries: Iterable[TopicEntry]) -> tuple[TopicMessage, ...]:
     return tuple(message for entry in entries for message in entry.messages)
 
 
@@ -69,7 +69,7 @@ def latest(messages: Iterable[TopicMessage]) -> Mapping[int, TopicMessage]:
     return {key: message for key, message in sorted(last.items()) if message.value != NULL_VALUE}
 
 
-def is_at_rest(local: Broker) -> bool:
+def is_at_rest(local: PulsarBroker) -> bool:
     return local.loaded and local.state is CompactorState.PHASE_ONE
 
 
@@ -142,7 +142,7 @@ def view_from_earliest(view: View, retain_null_key: bool) -> Reason:
 
 def reader_view(view: View, name: str, retain_null_key: bool) -> Reason:
     """C2 of a reader: it got no message twice, and what it skipped was replaced by a later message or deleted."""
-    local: ReaderState = view[name]
+    local: CompactedReaderState = view[name]
     times = Counter(seen.id for seen in local.seen)
     for seen in local.seen:
         if times[seen.id] > 1:
@@ -191,7 +191,7 @@ def readers_catch_up(view: View, readers: tuple[str, ...]) -> Reason:
     """Say which reader lacks the latest value of which key."""
     local = broker_of(view)
     for name in readers:
-        reader: ReaderState = view[name]
+        reader: CompactedReaderState = view[name]
         if reader.position.last < local.end:
             return f"{name} is at message {reader.position.last} of {local.end}"
         got = latest(TopicMessage(seen.id, seen.key, seen.value) for seen in reader.seen)
@@ -246,5 +246,5 @@ def reader_returns_to_ledger(view: View, step: Step, readers: tuple[str, ...]) -
     """Say whether the first thing that a reader gets after it comes back is from a compacted ledger."""
     if step.action != "ReceiveReadResponse" or step.args[0] not in readers:
         return False
-    local: ReaderState = view[step.args[0]]
+    local: CompactedReaderState = view[step.args[0]]
     return local.session is None and local.position.last > 0 and getattr(step.consumed, "ledger", 0) > 0

@@ -95,11 +95,11 @@ def spec_invariants(retain_null_key: bool) -> tuple[Property, ...]:
 def waits_for(view: View, readers: tuple[str, ...]) -> tuple[str, ...]:
     """Say who waits for whom: clients for the broker, the broker for the store."""
     found = []
-    producer: clients.ProducerState = view[PRODUCER]
+    producer: clients.PulsarProducerState = view[PRODUCER]
     if producer.stored < producer.last:
         found.append(f"{PRODUCER} waits for the receipt of entry {producer.last}")
     for name in readers:
-        reader: clients.ReaderState = view[name]
+        reader: clients.CompactedReaderState = view[name]
         if reader.asked is not None:
             found.append(f"{name} waits for what comes after message {reader.position.last}")
     local = actor_properties.broker_of(view)

@@ -25,7 +25,7 @@ from compaction.messages import (
     SealLedger,
     StoreMessage,
 )
-from compaction.records import Entry
+from compaction.records import TopicEntry
 from harness.model import Actor, FrozenMap, Message, Turn
 
 BOOKKEEPER = "bookkeeper"
@@ -49,7 +49,7 @@ class StoredLedger:
     """A ledger: its state, and its entries in the order in which they were added."""
 
     state: LedgerState = LedgerState.CREATED
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TopicEntry, ...] = ()
 
 
 @attrs.frozen
@@ -63,7 +63,7 @@ class Store:
         """The ids of the ledgers that are not deleted, ascending."""
         return tuple(sorted(n for n, held in self.ledgers.items() if held.state is not LedgerState.DELETED))
 
-    def sealed(self, ledger: int) -> tuple[Entry, ...] | None:
+    def sealed(self, ledger: int) -> tuple[TopicEntry, ...] | None:
         """Return the entries of a sealed ledger, or None where there is no such ledger."""
         held = self.ledgers.get(ledger)
         return held.entries if held is not None and held.state is LedgerState.SEALED else None

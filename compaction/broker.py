@@ -33,16 +33,16 @@ from compaction.messages import (
     SendReceipt,
 )
 from compaction.reader import Position
-from compaction.records import Cursor, Entry, PhaseOneResult
+from compaction.records import Cursor, PhaseOneResult, TopicEntry
 from compaction.versions import CompactionVersion
 from harness.model import Actor, Message, Turn, fresh, persisted, volatile
 
 
 @attrs.frozen
-class Broker:
+class PulsarBroker:
     """The local state of the broker. Ledgers are those of the store, by id; 0 is none."""
 
-    topic: tuple[Entry, ...] = persisted(default=())
+    topic: tuple[TopicEntry, ...] = persisted(default=())
     end: int = persisted(default=0)
     """The id of the last entry of the topic."""
     cursor: Cursor | None = persisted(default=None)
@@ -52,20 +52,20 @@ class Broker:
     collecting: frozenset[int] = volatile(default=frozenset())
     """Ledgers that it found unreferenced, until they are deleted."""
     context: int = volatile(default=0)
-    contents: tuple[Entry, ...] | None = volatile(default=None)
+    contents: tuple[TopicEntry, ...] | None = volatile(default=None)
     """The ledger of the context as it was opened; None where there is none."""
     horizon: int = volatile(default=0)
     state: CompactorState = volatile(default=CompactorState.PHASE_ONE)
     phase_one_result: PhaseOneResult | None = volatile(default=None)
     new_ledger: int = volatile(default=0)
     """The ledger that phase two writes."""
-    written: tuple[Entry, ...] = volatile(default=())
+    written: tuple[TopicEntry, ...] = volatile(default=())
     old_ledger: int = volatile(default=0)
     """The ledger that the new one replaces."""
     deleting: bool = volatile(default=False)
 
 
-L = TypeVar("L", bound=Broker)
+L = TypeVar("L", bound=PulsarBroker)
 
 
 class TopicBroker(Actor[Any]):
@@ -74,7 +74,7 @@ class TopicBroker(Actor[Any]):
     name = BROKER
     may_crash = True
 
-    def __init__(self, version: CompactionVersion, retain_null_key: bool, initial: Broker) -> None:
+    def __init__(self, version: CompactionVersion, retain_null_key: bool, initial: PulsarBroker) -> None:
         self.version = version
         self.retain_null_key = retain_null_key
         self.initial = initial
@@ -127,7 +127,7 @@ class TopicBroker(Actor[Any]):
         entries, position, ledger = found
         return attrs.evolve(unknown, entries=entries, position=position, ledger=ledger)
 
-    def read(self, local: Any, request: ReadRequest) -> tuple[tuple[Entry, ...], Position, int] | None:
+    def read(self, local: Any, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
         """Return the entries after a reader's position, the position after them, and the ledger they are from."""
         raise NotImplementedError
 
@@ -154,11 +154,11 @@ class TopicBroker(Actor[Any]):
         after = attrs.evolve(after, collecting=frozenset(gone), loaded=not gone)
         return self.turn("ReceiveLedgerLoaded", after, *deletes)
 
-    def installed(self, local: L, context: int, contents: tuple[Entry, ...] | None, horizon: int) -> L:
+    def installed(self, local: L, context: int, contents: tuple[TopicEntry, ...] | None, horizon: int) -> L:
         """Return the broker with what readers use set."""
         return attrs.evolve(local, context=context, contents=contents, horizon=horizon)
 
-    def create_ledger(self, local: Broker) -> CreateLedger:
+    def create_ledger(self, local: PulsarBroker) -> CreateLedger:
         """Return the request for a ledger to write."""
         return CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
 
@@ -198,9 +198,9 @@ class CompactingBroker(TopicBroker):
     """The spec's compaction: the six states, one effect each."""
 
     def __init__(self, version: CompactionVersion, retain_null_key: bool) -> None:
-        super().__init__(version, retain_null_key, Broker())
+        super().__init__(version, retain_null_key, PulsarBroker())
 
-    def compact(self, local: Broker) -> Iterable[Turn[Broker]]:
+    def compact(self, local: PulsarBroker) -> Iterable[Turn[PulsarBroker]]:
         match local.state:
             case CompactorState.PHASE_ONE if local.end > local.horizon:
                 result = compactor.phase_one(keys_of(local.topic))
@@ -222,13 +222,13 @@ class CompactingBroker(TopicBroker):
                 yield self.delete_old(local)
 
     def effect(
-        self, action: str, local: Broker, *sent: Message, flush: bool = False, **changes: Any
-    ) -> Turn[Broker]:
+        self, action: str, local: PulsarBroker, *sent: Message, flush: bool = False, **changes: Any
+    ) -> Turn[PulsarBroker]:
         """Return the turn of an action of the spec, which leads to the compactor's next state."""
         after = attrs.evolve(local, state=TRANSITIONS[local.state][action], **changes)
         return self.turn(action, after, *sent, flush=flush)
 
-    def write(self, local: Broker, ledger: int) -> Turn[Broker]:
+    def write(self, local: PulsarBroker, ledger: int) -> Turn[PulsarBroker]:
         """Write to the new ledger what phase one found to be the latest, and seal it."""
         assert local.phase_one_result is not None
         kept = compactor.compacted(keys_of(local.topic), local.phase_one_result, self.retain_null_key)
@@ -237,10 +237,10 @@ class CompactingBroker(TopicBroker):
         seal = SealLedger(local.incarnation, ledger, source=self.name, dest=BOOKKEEPER)
         return self.turn("WriteLedger", attrs.evolve(local, new_ledger=ledger, written=written), add, seal)
 
-    def sealed(self, local: Broker) -> Broker:
+    def sealed(self, local: PulsarBroker) -> PulsarBroker:
         return attrs.evolve(local, state=TRANSITIONS[local.state]["CompactorPhaseTwoWrite"])
 
-    def read(self, local: Broker, request: ReadRequest) -> tuple[tuple[Entry, ...], Position, int] | None:
+    def read(self, local: PulsarBroker, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
         """Return the next entry, as the spec's comments and invariants have it, or skip what was not kept."""
         ledger = None if local.contents is None else tuple(entry.id for entry in local.contents)
         found = reader.next_message(request.position, ledger, local.horizon, local.end)
@@ -252,15 +252,15 @@ class CompactingBroker(TopicBroker):
         return (entry,), found, local.context if found.in_ledger else 0
 
 
-def keys_of(topic: tuple[Entry, ...]) -> tuple[int, ...]:
+def keys_of(topic: tuple[TopicEntry, ...]) -> tuple[int, ...]:
     """Return the keys of all messages of a topic that is whole."""
     return tuple(message.key for entry in topic for message in entry.messages)
 
 
-def read_position(local: Broker) -> int:
+def read_position(local: PulsarBroker) -> int:
     """Return how far phase one read."""
     assert local.phase_one_result is not None
     return local.phase_one_result.read_position
 
 
-TYPES: tuple[type, ...] = (Broker, Cursor, Entry, PhaseOneResult)
+TYPES: tuple[type, ...] = (PulsarBroker, Cursor, TopicEntry, PhaseOneResult)

@@ -13,7 +13,7 @@ import attrs
 
 from compaction.messages import ReadRequest, ReadResponse, Send, SendReceipt
 from compaction.reader import Position
-from compaction.records import Entry, TopicMessage
+from compaction.records import TopicEntry, TopicMessage
 from harness.model import Actor, Kind, Message, Op, Turn, fresh
 
 PRODUCER = "producer"
@@ -23,10 +23,10 @@ READ_TIMEOUT = "ReadTimeout"
 
 
 @attrs.frozen
-class ProducerState:
+class PulsarProducerState:
     """The local state of the producer: what it sent, how far that is in the topic, and the batch that it fills."""
 
-    sent: tuple[Entry, ...] = ()
+    sent: tuple[TopicEntry, ...] = ()
     stored: int = 0
     """The id of the last entry whose receipt is there."""
     batch: tuple[TopicMessage, ...] = ()
@@ -37,11 +37,11 @@ class ProducerState:
         return self.sent[-1].id if self.sent else 0
 
 
-class PulsarProducer(Actor[ProducerState]):
+class PulsarProducer(Actor[PulsarProducerState]):
     """Sends messages of any key and value, in batches of up to `most` messages."""
 
     name = PRODUCER
-    initial = ProducerState()
+    initial = PulsarProducerState()
 
     def __init__(self, messages: int, keys: tuple[int, ...], values: tuple[int, ...], most: int = 1) -> None:
         self.messages = messages
@@ -49,7 +49,7 @@ class PulsarProducer(Actor[ProducerState]):
         self.values = values
         self.most = most
 
-    def step(self, local: ProducerState) -> Iterable[Turn[ProducerState]]:
+    def step(self, local: PulsarProducerState) -> Iterable[Turn[PulsarProducerState]]:
         if local.stored < local.last:
             return
         made = local.last + len(local.batch)
@@ -64,28 +64,30 @@ class PulsarProducer(Actor[ProducerState]):
         if local.batch:
             yield self.send(local, local.batch)
 
-    def send(self, local: ProducerState, batch: tuple[TopicMessage, ...], detail: str = "") -> Turn[ProducerState]:
+    def send(
+        self, local: PulsarProducerState, batch: tuple[TopicMessage, ...], detail: str = ""
+    ) -> Turn[PulsarProducerState]:
         """Send a batch as one entry."""
-        entry = Entry(batch[-1].id, batch)
+        entry = TopicEntry(batch[-1].id, batch)
         op = Op(self.name, "send", "invoke", tuple((m.id, m.key, m.value) for m in batch))
-        after = ProducerState((*local.sent, entry), local.stored)
+        after = PulsarProducerState((*local.sent, entry), local.stored)
         return Turn("Send", (self.name,), after, (self.request(entry),), detail=detail, op=op)
 
-    def request(self, entry: Entry) -> Send:
+    def request(self, entry: TopicEntry) -> Send:
         """Return the message that carries an entry."""
         return Send(entry, source=self.name, dest=BROKER)
 
-    def on_message(self, local: ProducerState, message: Message) -> Iterable[Turn[ProducerState]]:
+    def on_message(self, local: PulsarProducerState, message: Message) -> Iterable[Turn[PulsarProducerState]]:
         if isinstance(message, SendReceipt) and message.entry_id == local.last > local.stored:
             op = Op(self.name, "send", "ok", message.entry_id)
             yield Turn("ReceiveSendReceipt", (self.name,), attrs.evolve(local, stored=local.last), op=op)
         else:
             yield Turn("IgnoreSendReceipt", (self.name,), local)
 
-    def timers(self, local: ProducerState) -> tuple[str, ...]:
+    def timers(self, local: PulsarProducerState) -> tuple[str, ...]:
         return (SEND_TIMEOUT,) if local.stored < local.last else ()
 
-    def timer_fired(self, local: ProducerState, timer: str) -> Iterable[Turn[ProducerState]]:
+    def timer_fired(self, local: PulsarProducerState, timer: str) -> Iterable[Turn[PulsarProducerState]]:
         yield Turn(SEND_TIMEOUT, (self.name,), local, (self.request(local.sent[-1]),))
 
 
@@ -100,7 +102,7 @@ class Seen:
 
 
 @attrs.frozen
-class ReaderState:
+class CompactedReaderState:
     """The local state of a reader: where it is, the request that it waits for, and all that it got."""
 
     position: Position = Position()
@@ -113,17 +115,17 @@ class ReaderState:
     seen: tuple[Seen, ...] = ()
 
 
-class CompactedReader(Actor[ReaderState]):
+class CompactedReader(Actor[CompactedReaderState]):
     """A reader with read-compacted, from the earliest position; it stops when it is behind the last message."""
 
-    initial = ReaderState()
+    initial = CompactedReaderState()
 
     def __init__(self, name: str, messages: int, disconnects: int) -> None:
         self.name = name
         self.messages = messages
         self.disconnects = disconnects
 
-    def step(self, local: ReaderState) -> Iterable[Turn[ReaderState]]:
+    def step(self, local: CompactedReaderState) -> Iterable[Turn[CompactedReaderState]]:
         if not local.connected and local.position.last < self.messages:
             anew = attrs.evolve(
                 local, connected=True, session=None, position=attrs.evolve(local.position, in_ledger=False)
@@ -133,7 +135,7 @@ class CompactedReader(Actor[ReaderState]):
             away = attrs.evolve(self.without_connection(local), disconnects=local.disconnects + 1)
             yield Turn("Disconnect", (self.name,), away, kind=Kind.PERTURBATION)
 
-    def asking(self, action: str, local: ReaderState, op: Op | None = None) -> Turn[ReaderState]:
+    def asking(self, action: str, local: CompactedReaderState, op: Op | None = None) -> Turn[CompactedReaderState]:
         """Ask for what comes next, unless nothing will."""
         if local.position.last >= self.messages:
             return Turn(action, (self.name,), attrs.evolve(local, connected=False, asked=None), op=op)
@@ -141,7 +143,7 @@ class CompactedReader(Actor[ReaderState]):
         request = ReadRequest(n, local.position, local.session, source=self.name, dest=BROKER)
         return Turn(action, (self.name,), attrs.evolve(local, asked=n, requests=n), (request,), op=op)
 
-    def on_message(self, local: ReaderState, message: Message) -> Iterable[Turn[ReaderState]]:
+    def on_message(self, local: CompactedReaderState, message: Message) -> Iterable[Turn[CompactedReaderState]]:
         if not isinstance(message, ReadResponse) or message.correlation != local.asked:
             yield Turn("IgnoreReadResponse", (self.name,), local)
         elif message.position is None:
@@ -160,15 +162,15 @@ class CompactedReader(Actor[ReaderState]):
         origins = tuple((m.id, m.key, m.value, f"ledger {m.ledger}" if m.ledger else "topic") for m in got)
         return Op(self.name, "read", "ok", origins)
 
-    def without_connection(self, local: ReaderState) -> ReaderState:
+    def without_connection(self, local: CompactedReaderState) -> CompactedReaderState:
         """Return the reader as one that is not connected and waits for nothing."""
         return attrs.evolve(local, connected=False, session=None, asked=None)
 
-    def timers(self, local: ReaderState) -> tuple[str, ...]:
+    def timers(self, local: CompactedReaderState) -> tuple[str, ...]:
         return (READ_TIMEOUT,) if local.asked is not None else ()
 
-    def timer_fired(self, local: ReaderState, timer: str) -> Iterable[Turn[ReaderState]]:
+    def timer_fired(self, local: CompactedReaderState, timer: str) -> Iterable[Turn[CompactedReaderState]]:
         yield Turn(READ_TIMEOUT, (self.name,), self.without_connection(local))
 
 
-TYPES: tuple[type, ...] = (ProducerState, Seen, ReaderState, Position)
+TYPES: tuple[type, ...] = (PulsarProducerState, Seen, CompactedReaderState, Position)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import attrs
 
 from compaction.reader import Position
-from compaction.records import Entry
+from compaction.records import TopicEntry
 from harness.model import Message, fresh
 
 
@@ -18,7 +18,7 @@ from harness.model import Message, fresh
 class Send(Message):
     """The producer's next entry; its id is the sequence number by which a second copy is known."""
 
-    entry: Entry
+    entry: TopicEntry
 
 
 @attrs.frozen
@@ -43,7 +43,7 @@ class ReadResponse(Message):
 
     correlation: int = attrs.field(metadata=fresh("correlation", "dest"))
     session: int = attrs.field(metadata=fresh("incarnation"))
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TopicEntry, ...] = ()
     position: Position | None = None
     ledger: int = 0
     """The compacted ledger that the entries are from, 0 for the topic."""
@@ -70,7 +70,7 @@ class AddEntries(StoreMessage):
     """Entries for the end of a ledger that is not sealed yet. Not answered: the seal that comes behind is."""
 
     ledger: int
-    entries: tuple[Entry, ...]
+    entries: tuple[TopicEntry, ...]
 
 
 @attrs.frozen
@@ -111,7 +111,7 @@ class LedgerLoaded(StoreMessage):
 
     incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
-    entries: tuple[Entry, ...] | None
+    entries: tuple[TopicEntry, ...] | None
     existing: tuple[int, ...]
 
 

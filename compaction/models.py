@@ -17,7 +17,7 @@ from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import FAIRNESS, NEXT, constants, initial, spec_variables, waits_for
 from compaction.versions import FLAWS
 from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size
-from harness.model.spec import chosen, extended, processes
+from harness.model.spec import chosen, processes
 
 CLAIMED = ("TypeSafe", "CompactionHorizonCorrectness", "Termination")
 """What the module's cfg claims; its authors know that two other invariants fail (S11, S12)."""
@@ -47,7 +47,7 @@ def build(
 ) -> Model:
     """Build `compaction/pulsar`. Raises Refusal where the choices of all messages at the start are too many."""
     k = constants(sizes, settings)
-    next_state = extended(NEXT, {}, chosen(ACTIONS, settings["extend"].split(",")))
+    next_state = (*NEXT, *chosen(ACTIONS, settings["extend"].split(",")))
     starts = 1 if k.models_producer else (len(k.key_set) * len(k.value_set)) ** k.messages
     if starts > MOST_INITIAL_STATES:
         raise Refusal(

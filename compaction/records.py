@@ -44,7 +44,7 @@ class TopicMessage:
 
 
 @attrs.frozen
-class Entry:
+class TopicEntry:
     """A batch of messages, written and read as one. Its id is the id of the last message that was sent in it."""
 
     id: int

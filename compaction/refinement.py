@@ -16,7 +16,7 @@ import attrs
 
 from compaction import compactor, spec
 from compaction.bookkeeper import BOOKKEEPER, Store
-from compaction.broker import Broker
+from compaction.broker import PulsarBroker
 from compaction.clients import BROKER
 from compaction.compactor import TRANSITIONS, CompactorState
 from compaction.extensions import ACTIONS, EXTENSIONS
@@ -76,7 +76,7 @@ Numbers = FrozenMap[int, int]
 
 def abstract(view: View, numbers: Numbers, k: Constants, crashes: int) -> tuple[Mapping[str, Value], Numbers]:
     """Return the state of the spec, and the numbers of its ledgers. `crashes` is the budget at the start."""
-    local: Broker = view[BROKER]
+    local: PulsarBroker = view[BROKER]
     store: Store = view[BOOKKEEPER]
     numbers = numbered(numbers, local, store, k)
     horizon, context = (local.horizon, local.context) if local.loaded else compactor.recovered(local.cursor)
@@ -97,7 +97,7 @@ def abstract(view: View, numbers: Numbers, k: Constants, crashes: int) -> tuple[
     }, numbers
 
 
-def topic(local: Broker, k: Constants) -> dict[str, Value]:
+def topic(local: PulsarBroker, k: Constants) -> dict[str, Value]:
     """Return the slots of the messages."""
     slots: dict[str, Value] = {name: None for n in k.ids for name in spec.message_slots(n)}
     for entry in local.topic:
@@ -106,7 +106,7 @@ def topic(local: Broker, k: Constants) -> dict[str, Value]:
     return slots
 
 
-def numbered(numbers: Numbers, local: Broker, store: Store, k: Constants) -> Numbers:
+def numbered(numbers: Numbers, local: PulsarBroker, store: Store, k: Constants) -> Numbers:
     """Return the numbers of the ledgers that the spec has: sealed, and not about to be collected by a broker that
     loads its state. A new one gets the number after the greatest."""
     kept = compactor.recovered(local.cursor)[1]
@@ -122,7 +122,7 @@ def numbered(numbers: Numbers, local: Broker, store: Store, k: Constants) -> Num
     return FrozenMap(after)
 
 
-def compacting(local: Broker, answers: Iterable[Message]) -> tuple[CompactorState, PhaseOneResult | None]:
+def compacting(local: PulsarBroker, answers: Iterable[Message]) -> tuple[CompactorState, PhaseOneResult | None]:
     """Return the compactor's state and what phase one found, when the store's answer under way is heard."""
     for answer in answers:
         if isinstance(answer, LedgerSealed) and answer.incarnation == local.incarnation and local.loaded:

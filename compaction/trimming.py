@@ -10,9 +10,9 @@ import attrs
 
 from compaction import compactor
 from compaction.reader import Position
-from compaction.records import NULL_KEY, NULL_VALUE, Entry, PhaseOneResult
+from compaction.records import NULL_KEY, NULL_VALUE, PhaseOneResult, TopicEntry
 
-Entries = tuple[Entry, ...]
+Entries = tuple[TopicEntry, ...]
 
 
 def behind(entries: Entries, position: int) -> Entries:
@@ -36,7 +36,7 @@ def phase_one(entries: Entries) -> PhaseOneResult:
     return PhaseOneResult(entries[-1].id, latest)
 
 
-def next_to_copy(entries: Entries, position: int, result: PhaseOneResult) -> Entry | None:
+def next_to_copy(entries: Entries, position: int, result: PhaseOneResult) -> TopicEntry | None:
     """Return the entry that phase two reads next, or None when it is through.
 
     It ends where phase one ended; what came later has no record of what is the latest.
@@ -45,23 +45,23 @@ def next_to_copy(entries: Entries, position: int, result: PhaseOneResult) -> Ent
     return None if entry is None or entry.id > result.read_position else entry
 
 
-def next_to_the_end(entries: Entries, position: int, result: PhaseOneResult) -> Entry | None:
+def next_to_the_end(entries: Entries, position: int, result: PhaseOneResult) -> TopicEntry | None:
     """PC-05: phase two goes on to the end of the topic."""
     return next((entry for entry in entries if entry.id > position), None)
 
 
-def copied(entry: Entry, result: PhaseOneResult, retain_null_key: bool) -> Entry | None:
+def copied(entry: TopicEntry, result: PhaseOneResult, retain_null_key: bool) -> TopicEntry | None:
     """Return what phase two writes of an entry: the batch with the messages that are kept, or None without any."""
     kept = tuple(m for m in entry.messages if compactor.is_kept(m.id, m.key, result, retain_null_key))
     return attrs.evolve(entry, messages=kept) if kept else None
 
 
-def is_replayed(entry: Entry, written: Entries) -> bool:
+def is_replayed(entry: TopicEntry, written: Entries) -> bool:
     """Say whether an entry that phase two reads is not above the last one that it wrote."""
     return bool(written) and entry.id <= written[-1].id
 
 
-def never_replayed(entry: Entry, written: Entries) -> bool:
+def never_replayed(entry: TopicEntry, written: Entries) -> bool:
     """PC-06: phase two takes all that it reads for new."""
     return False
 

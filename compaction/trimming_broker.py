@@ -13,17 +13,17 @@ import attrs
 
 from compaction import trimming
 from compaction.bookkeeper import BOOKKEEPER
-from compaction.broker import Broker, TopicBroker
+from compaction.broker import PulsarBroker, TopicBroker
 from compaction.compactor import CompactorState
 from compaction.messages import AddEntries, ReadRequest, SealLedger
 from compaction.reader import Position
-from compaction.records import Cursor, Entry
-from compaction.versions import AS_WRITTEN, DEPARTURES, Effect, Trimming
+from compaction.records import Cursor, TopicEntry
+from compaction.versions import AS_WRITTEN, DEPARTURES, SealEffect, Trimming
 from harness.model import Kind, Message, Turn, departed, volatile
 
 
 @attrs.frozen
-class TrimmingState(Broker):
+class TrimmingState(PulsarBroker):
     """The local state of this broker. The compactor's state is phase one or writing; `effects` is what follows."""
 
     mark_delete: int = volatile(default=0)
@@ -31,7 +31,7 @@ class TrimmingState(Broker):
     copied_to: int = volatile(default=0)
     """The id of the last entry that phase two read."""
     sealing: bool = volatile(default=False)
-    effects: tuple[Effect, ...] = volatile(default=())
+    effects: tuple[SealEffect, ...] = volatile(default=())
     """What is still to be done of a compaction whose ledger is sealed."""
     reconnects: int = volatile(default=0)
 
@@ -60,7 +60,7 @@ class TrimmingBroker(TopicBroker):
                 again = attrs.evolve(local, copied_to=0, reconnects=local.reconnects + 1)
                 yield attrs.evolve(self.turn("RawReaderReconnects", again), kind=Kind.PERTURBATION)
 
-    def to_compact(self, local: TrimmingState) -> tuple[Entry, ...]:
+    def to_compact(self, local: TrimmingState) -> tuple[TopicEntry, ...]:
         """Return what the raw reader reads: the ledger in use, then the topic behind it."""
         return trimming.to_compact(local.contents, local.horizon, local.topic)
 
@@ -92,18 +92,18 @@ class TrimmingBroker(TopicBroker):
     def effect(self, local: TrimmingState) -> Iterable[Turn[TrimmingState]]:
         """Yield the next effect of a compaction whose ledger is sealed."""
         match local.effects[0]:
-            case Effect.DELETE_LEDGER:
+            case SealEffect.DELETE_LEDGER:
                 if not local.deleting:
                     yield self.delete_old(local)
-            case Effect.INSTALL:
+            case SealEffect.INSTALL:
                 after = attrs.evolve(
                     local, context=local.new_ledger, contents=local.written, horizon=local.copied_to
                 )
                 yield self.done(after)
-            case Effect.MARK_DELETE:
+            case SealEffect.MARK_DELETE:
                 yield self.done(attrs.evolve(local, mark_delete=local.copied_to))
             case persisting:
-                ledger = local.old_ledger if persisting is Effect.PERSIST_POSITION else local.new_ledger
+                ledger = local.old_ledger if persisting is SealEffect.PERSIST_POSITION else local.new_ledger
                 yield self.done(attrs.evolve(local, cursor=Cursor(local.copied_to, ledger)), flush=True)
 
     def done(self, local: TrimmingState, flush: bool = False) -> Turn[TrimmingState]:
@@ -118,10 +118,10 @@ class TrimmingBroker(TopicBroker):
     def finished(self, local: Any) -> Any:
         return attrs.evolve(super().finished(local), copied_to=0, sealing=False, effects=(), reconnects=0)
 
-    def installed(self, local: Any, context: int, contents: tuple[Entry, ...] | None, horizon: int) -> Any:
+    def installed(self, local: Any, context: int, contents: tuple[TopicEntry, ...] | None, horizon: int) -> Any:
         return attrs.evolve(super().installed(local, context, contents, horizon), mark_delete=horizon)
 
-    def read(self, local: TrimmingState, request: ReadRequest) -> tuple[tuple[Entry, ...], Position, int] | None:
+    def read(self, local: TrimmingState, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
         found = self.trims.read(
             request.position, request.session is None, local.contents, local.horizon, local.topic
         )

@@ -12,7 +12,7 @@ import attrs
 
 from compaction import compactor, trimming
 from compaction.reader import Position
-from compaction.records import Entry, PhaseOneResult
+from compaction.records import PhaseOneResult, TopicEntry
 from harness.model import Departure
 
 
@@ -41,7 +41,7 @@ DEPARTURES = (
 )
 
 
-class Effect(StrEnum):
+class SealEffect(StrEnum):
     """What a compaction does one after the other when its ledger is sealed, where the topic is trimmed behind it."""
 
     PERSIST_CURSOR = "PersistCursor"
@@ -62,14 +62,14 @@ class Effect(StrEnum):
 class Trimming:
     """A version of compaction on a topic that is trimmed."""
 
-    effects: tuple[Effect, ...]
-    next_to_copy: Callable[[trimming.Entries, int, PhaseOneResult], Entry | None]
-    is_replayed: Callable[[Entry, trimming.Entries], bool]
+    effects: tuple[SealEffect, ...]
+    next_to_copy: Callable[[trimming.Entries, int, PhaseOneResult], TopicEntry | None]
+    is_replayed: Callable[[TopicEntry, trimming.Entries], bool]
     read: Callable[..., tuple[trimming.Entries, Position, bool] | None]
 
 
 RIGHT = Trimming(
-    effects=(Effect.PERSIST_CURSOR, Effect.INSTALL, Effect.MARK_DELETE, Effect.DELETE_LEDGER),
+    effects=(SealEffect.PERSIST_CURSOR, SealEffect.INSTALL, SealEffect.MARK_DELETE, SealEffect.DELETE_LEDGER),
     next_to_copy=trimming.next_to_copy,
     is_replayed=trimming.is_replayed,
     read=trimming.read,
@@ -77,11 +77,12 @@ RIGHT = Trimming(
 """Durable first, then what readers see, then what may be trimmed, then what is no longer needed."""
 FLAWS = (
     Departure("PC-03", "the topic is trimmed before readers use the new ledger", {"effects": (
-        Effect.PERSIST_CURSOR, Effect.MARK_DELETE, Effect.INSTALL, Effect.DELETE_LEDGER)}),
+        SealEffect.PERSIST_CURSOR, SealEffect.MARK_DELETE, SealEffect.INSTALL, SealEffect.DELETE_LEDGER)}),
     Departure("PC-03-inverse", "the cursor is persisted last", {"effects": (
-        Effect.INSTALL, Effect.MARK_DELETE, Effect.DELETE_LEDGER, Effect.PERSIST_CURSOR)}),
+        SealEffect.INSTALL, SealEffect.MARK_DELETE, SealEffect.DELETE_LEDGER, SealEffect.PERSIST_CURSOR)}),
     Departure("PC-04", "the cursor's position is persisted before its ledger", {"effects": (
-        Effect.PERSIST_POSITION, Effect.INSTALL, Effect.MARK_DELETE, Effect.DELETE_LEDGER, Effect.PERSIST_PROPERTY)}),
+        SealEffect.PERSIST_POSITION, SealEffect.INSTALL, SealEffect.MARK_DELETE, SealEffect.DELETE_LEDGER,
+        SealEffect.PERSIST_PROPERTY)}),
     Departure("PC-05", "phase two goes on to the end of the topic", {"next_to_copy": trimming.next_to_the_end}),
     Departure("PC-06", "phase two copies again what its reader replays", {"is_replayed": trimming.never_replayed}),
     Departure("PC-07", "only the first read of a connection is from the ledger", {"read": trimming.read_ledger_once}),

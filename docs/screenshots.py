@@ -21,7 +21,7 @@ from support.demo.browser import Tab, browser, lacking, served  # noqa: E402
 
 def main_page(tab: Tab) -> None:
     """A cluster after some faults: held and copied messages, a crash, a cut link; what can happen next."""
-    tab.post("open", what="transactions/repaired/actors", budget="generous")
+    tab.post("open", what="rolling-restart", budget="generous")
     tab.post("strategy", strategy="random", seed=7, inject_faults=False, speed=0)
     run(tab, 12)
     inject(tab, "one.verb === 'duplicate'")
@@ -50,8 +50,8 @@ def violation(tab: Tab) -> None:
 
 def tour(tab: Tab) -> None:
     """A tour in its middle."""
-    tab.post("tour", name="figure-2")
-    tab.post("forward", to=30)
+    tab.post("tour", name="zombie")
+    tab.post("forward", to=20)
     tab.page.wait_for_timeout(300)
 
 

@@ -44,8 +44,9 @@ def _numbers(given: Iterable[str], option: str, example: str) -> dict[str, int]:
 
 def _faults(asked: SearchTarget, given: tuple[str, ...], targets: tuple[str, ...]) -> Faults:
     """Return the scenario's faults, or none, with those given instead. Raises Refusal."""
-    base = Faults() if NONE in given else asked.faults
-    numbers = _numbers((text for text in given if text != NONE), "--faults", "drop=1,crash=1")
+    parts = [part for text in given for part in text.split(",")]
+    base = Faults() if NONE in parts else asked.faults
+    numbers = _numbers((part for part in parts if part != NONE), "--faults", "drop=1,crash=1")
     for kind in numbers:
         if kind not in FAULT_KINDS:
             said = f"there is no kind of faults {kind!r}"

@@ -41,7 +41,11 @@ def _known(model: Model, within: Mapping[str, int]) -> KnownStates | None:
             return None
         spec = model
     elif within:
-        lifted = model.refinement().spec
+        refinement = model.refinement()
+        lifted = refinement.spec
+        if refinement.told is not None:
+            raise Refusal(f"{lifted.name} takes steps only where its environment asks it to, so no search says what is "
+                          "reachable; leave --within out")
         spec = find_model(lifted.name).make({**lifted.sizes, **within}, lifted.settings)
         if sorted(spec.initial_states()[0]) != sorted(lifted.initial_states()[0]):
             raise Refusal(f"at these sizes {spec.name} has other variables than the runs; only bounds go with --within")

@@ -14,7 +14,7 @@ from harness.demo.session.opened_model import BUDGETS, open_what
 from harness.model import Refusal, find_scenario, model_specs, tours
 from harness.record import read_trail
 
-FIRST = "transactions/diary-02/actors"
+FIRST = "commit"
 """What is shown where nobody says what."""
 HOST, PORT = "127.0.0.1", 8642
 

@@ -74,13 +74,15 @@ def _briefly(chosen: Catalogue, width: int) -> list[str]:
     lines: list[str] = []
     if chosen.models:
         lines += ["Models (kafka-proto simulate MODEL --size NAME=N --set NAME=VALUE)"]
+    before: dict[str, str] = {}
     for spec in chosen.models:
+        said = _sizes_and_settings(spec)
+        as_before = before.items() & said.items() if before.keys() <= said.keys() else set()
         lines += ["", f"  {spec.name}", *wrapped(spec.title, width, "    ")]
-        sizes = " ".join(f"{name}={size.default}" for name, size in spec.sizes.items())
-        lines += wrapped(f"sizes     {sizes}", width, "    ", "              ")
-        for name, setting in spec.settings.items():
-            default = f" ({setting.default})" if setting.default else ""
-            lines += wrapped(f"settings  {name}={values(setting)}{default}", width, "    ", "              ")
+        for name, text in said.items():
+            lines += wrapped(text, width, "    ", "              ") if (name, text) not in as_before else []
+        lines += ["    else as the one before"] if as_before else []
+        before = said
     if chosen.scenarios:
         lines += ["", "Scenarios (kafka-proto hunt [SCENARIO ...] or kafka-proto simulate SCENARIO)"]
     for row in chosen.scenarios:
@@ -98,6 +100,15 @@ def _briefly(chosen: Catalogue, width: int) -> list[str]:
         (chosen.models, "model"), (chosen.scenarios, "scenario"), (chosen.tours, "tour")) if some)
     lines += ["", *wrapped(f"{counts}; kafka-proto list NAME shows one in full, kafka-proto list WORD... some", width)]
     return lines[1:] if lines[0] == "" else lines
+
+
+def _sizes_and_settings(spec: ModelSpec) -> dict[str, str]:
+    """Return what is said of the sizes together, and of each setting by its name."""
+    said = {"": "sizes     " + " ".join(f"{name}={size.default}" for name, size in spec.sizes.items())}
+    for name, setting in spec.settings.items():
+        default = f" ({setting.default})" if setting.default else ""
+        said[name] = f"settings  {name}={values(setting)}{default}"
+    return said
 
 
 def _json(chosen: Catalogue, every: Catalogue, is_full: bool) -> dict[str, Any]:

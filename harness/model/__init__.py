@@ -28,7 +28,7 @@ from harness.model.network import BAG, CONNECTIONS, FIFO, NETWORKS, RELIABLE, UN
 from harness.model.process import Actor, Decided, Process, Turn
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
 from harness.model.protocol_command import CommandOption, Printed, ProtocolCommand
-from harness.model.refinement import Refinement, refinement_of
+from harness.model.refinement import Exchange, Refinement, refinement_of
 from harness.model.refusal import Refusal
 from harness.model.registry import (
     Checked,
@@ -67,13 +67,14 @@ from harness.model.view import State, View, parts, slot
 __all__ = [
     "BAG", "CONNECTIONS", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "RELIABLE", "UNORDERED_SET", "Actor", "Answered",
     "Auxiliary", "Call", "Called", "Calls", "Checked", "Choice", "Command", "CommandOption", "Decided", "Departure",
-    "Effects", "EntryKind", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link", "Local",
-    "LogEntry", "LogMark", "Logs", "Message", "Model", "ModelSpec", "Network", "Op", "Operation", "OperationFailed",
-    "Part", "Parts", "Printed", "Process", "Property", "ProtocolCommand", "Reason", "Refinement", "Refusal", "Rule",
-    "Scenario", "Setting", "ShownLog", "Size", "State", "Step", "System", "Timed", "Tour", "Turn", "Value", "View",
-    "absent_if_none", "always", "both_ways", "brief_input", "brief_value", "calls_of", "canonical_bytes",
-    "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable", "encode", "eventually",
-    "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to", "linearizable", "linearize",
-    "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "record_of", "refinement_of", "register",
-    "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
+    "Effects", "EntryKind", "Exchange", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link",
+    "Local", "LogEntry", "LogMark", "Logs", "Message", "Model", "ModelSpec", "Network", "Op", "Operation",
+    "OperationFailed", "Part", "Parts", "Printed", "Process", "Property", "ProtocolCommand", "Reason", "Refinement",
+    "Refusal", "Rule", "Scenario", "Setting", "ShownLog", "Size", "State", "Step", "System", "Timed", "Tour",
+    "Turn", "Value", "View", "absent_if_none", "always", "both_ways", "brief_input", "brief_value", "calls_of",
+    "canonical_bytes", "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable",
+    "encode", "eventually", "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to",
+    "linearizable", "linearize", "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "record_of",
+    "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown",
+    "unregister", "volatile",
 ]

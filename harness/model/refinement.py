@@ -12,12 +12,27 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from harness.model.message import Message
 from harness.model.model import Model
 from harness.model.values import FrozenMap, Value
 from harness.model.view import View
 
 Abstract = Callable[[View, Value], tuple[Mapping[str, Value], Value]]
 """From a state of the actors, and the ghost so far, to every slot of the spec (inboxes included), and the ghost now."""
+
+
+@attrs.frozen
+class Exchange:
+    """What a step of the actors exchanged: who took which action, the message that it got, if any, and what it sent."""
+
+    process: str
+    action: str
+    consumed: Message | None = None
+    sent: tuple[Message, ...] = ()
+
+
+Told = Callable[[View, Exchange], Mapping[str, Value]]
+"""From the state of the actors before a step, and what it exchanged, to slots of the spec."""
 
 
 @attrs.frozen(eq=False)
@@ -35,6 +50,12 @@ class Refinement:
     the keys that it will change). One that is lost or ignored never counts."""
     extensions: Mapping[str, str] = attrs.field(factory=dict)
     """The names of the spec's extension actions, and why the actors have each."""
+    given: tuple[str, ...] = ()
+    """Variables of the spec that are its environment's, as a log below it: a step of the actors may change them as it
+    likes, and the spec takes its step from there."""
+    told: Told | None = None
+    """What the spec is told of a step before it takes its own: slots for a request that was asked, for answers that are
+    to be accounted for. The mapping gives them as they are at rest, so that the spec's step has to take them back."""
     steps: int = 1
     """The most steps of the spec that one step of the actors may be."""
     by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)

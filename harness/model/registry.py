@@ -173,6 +173,8 @@ class System:
     tours: tuple[Tour, ...] = ()
     recorded: tuple[ModelSpec, ...] = ()
     """Models that do nothing without input from outside: their runs are replayed, never simulated or searched."""
+    gone: Mapping[str, str] = attrs.field(factory=dict)
+    """Models that older trails name, and what is to be used instead of each."""
     package: str = ""
     """The package that makes the models. What complete searches of the scenarios found is there, in `searched.json`."""
 
@@ -249,8 +251,15 @@ def find_model(name: str) -> ModelSpec:
         scenario = find_scenario(name)
         if scenario is not None:
             raise Refusal(f"there is no model {name!r}, but a scenario, of the model {scenario.model}; give that one")
+        refuse_if_gone(name)
         raise unknown_here(f"there is no model {name!r}", name, sorted(known), "the models are")
     return known[name]
+
+
+def refuse_if_gone(name: str) -> None:
+    """Raise Refusal, with what to use instead, where a model was there once, as older trails say."""
+    for instead in (system.gone[name] for system in systems() if name in system.gone):
+        raise Refusal(f"there is no model {name!r} any more; use {instead} instead")
 
 
 def find_scenario(name: str) -> Scenario | None:
@@ -268,6 +277,7 @@ def find_runnable(name: str, or_tour: bool = False) -> tuple[Scenario | None, Mo
         return scenario, find_model(scenario.model)
     models = [spec.name for spec in model_specs()]
     if name not in models:
+        refuse_if_gone(name)
         known = [*models, *(one.name for one in scenarios()), *(tour.name for tour in tours() if or_tour)]
         said = f"there is no model {name!r}, nor a scenario{' or a tour' if or_tour else ''} of that name"
         raise unknown_here(said, name, known, "", "kafka-proto list")

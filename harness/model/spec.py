@@ -1,4 +1,4 @@
-"""One idiom for the actions of a spec: decorated functions, a next-state relation that lists them, and what wraps them.
+"""One idiom for the actions of a spec: decorated functions, and a next-state relation that lists them.
 
     @action("CommitTxnLogAppend", each("brokers", "txn_log_partitions"))
     def commit_txn_log_append(k, view, b, p):
@@ -11,12 +11,12 @@
 `k` holds the constants of the model. A tuple in `NEXT` ranges over its parameters once, and over its actions for each
 choice of them. An action that consumes a message names its type in `receives`, and gets the message last; its
 parameters are who receives it, and from whom.
-Extensions wrap a relation from outside (`extended`): the modules of a spec know nothing of them.
+Extension actions stand beside a relation, chosen by name: the modules of a spec know nothing of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
@@ -53,10 +53,6 @@ class Change:
 
 Changes = Callable[..., Iterable[Change]]
 """A function of constants, view, parameters or witnesses, and the message where one is received."""
-Guard = Callable[..., bool]
-"""A condition of the same arguments."""
-Also = Callable[..., Change]
-"""Makes another change of one; it comes first, then the same arguments."""
 
 
 @attrs.frozen(eq=False)
@@ -74,10 +70,6 @@ class Action:
     receives: tuple[type[Message], ...] = ()
     reason: str = ""
     """Of an extension action: why the truth has it."""
-    guards: tuple[Guard, ...] = ()
-    """Conditions that extensions add."""
-    also: tuple[Also, ...] = ()
-    """What extensions add to its changes, one after the other."""
 
     def process(self, index: Index) -> str:
         """Return the name of the process whose step it is for one choice."""
@@ -85,13 +77,8 @@ class Action:
 
     def steps(self, k: Any, view: View, index: Index, *message: Message) -> Iterable[Step]:
         """Yield the steps that it allows for one choice, and of that message, if any."""
-        for guard in self.guards:
-            if not guard(k, view, *index, *message):
-                return
         args = index if self.shown else ()
         for change in self.changes(k, view, *index, *message):
-            for also in self.also:
-                change = also(change, k, view, *index, *message)
             yield Step(
                 self.name, args, change.writes, change.sent, change.consumed, change.detail, self.kind, change.ways,
                 change.op,
@@ -154,10 +141,6 @@ class SpecProcess(Process):
         self.receiving = tuple(one for one in actions if one[0].receives)
         self.has_inbox = bool(self.receiving)
 
-    def guards(self, name: str) -> Iterable[Guard]:
-        """Yield the conditions that extensions have added to an action."""
-        return (guard for one, _ in self.actions if one.name == name for guard in one.guards)
-
     def steps(self, view: View) -> Iterable[Step]:
         for one, index in self.own:
             yield from one.steps(self.k, view, index)
@@ -189,32 +172,6 @@ def _check_text(one: Action, index: Index) -> None:
         if not isinstance(value, str):
             raise Refusal(f"the action {one.name} has the parameter {value!r}, of the type {type(value).__name__}, but "
                           f"parameters of actions are text; let its constant hold {str(value)!r}")
-
-
-@attrs.frozen
-class Around:
-    """What extensions add to an action of a spec: conditions, and changes to what it does."""
-
-    guards: tuple[Guard, ...] = ()
-    also: tuple[Also, ...] = ()
-
-
-def writing(writes: Callable[..., Writes]) -> Also:
-    """Return what adds the writes that a function of constants, view and parameters gives."""
-    return lambda change, k, view, *args: attrs.evolve(change, writes=(*change.writes, *writes(k, view, *args)))
-
-
-def extended(next_state: Next, around: Mapping[str, Around], own: Next = ()) -> Next:
-    """Return a relation whose actions of these names are wrapped, with extension actions of its own after them."""
-    unknown = set(around) - {one.name for one in flat(next_state)}
-    if unknown:
-        raise ValueError(f"what is to be wrapped is no action of the relation: {', '.join(sorted(unknown))}")
-
-    def wrapped(one: Action) -> Action:
-        added = around.get(one.name, Around())
-        return attrs.evolve(one, guards=(*one.guards, *added.guards), also=(*one.also, *added.also))
-
-    return (*(tuple(wrapped(one) for one in row) for row in rows(next_state)), *own)
 
 
 def chosen(extensions: Next, names: Iterable[str]) -> Next:

@@ -14,7 +14,6 @@ import attrs
 
 from harness.memo.interning import Ids, differences
 from harness.model import Message, Model, Process, Step, brief_value
-from harness.model.spec import SpecProcess
 from harness.simulate.states.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
 from harness.verify.guard_trace import TracedCall, watch
@@ -111,11 +110,7 @@ class Asking:
                     yield _stopped(called, call, known, self.telling)
                 elif self.telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
                     yield Attempt(called, f"its guard fails: {turn[0].sentence()}", turn[1] + 1)
-            if not rooted and isinstance(process, SpecProcess):
-                added = {guard.__code__ for guard in process.guards(known.action)}
-                failed = [call for call in calls if call.code in added and not call.gave]
-                yield from (_stopped(called, call, known, self.telling) for call in failed)
-            elif not rooted and root is not None:
+            if not rooted and root is not None:
                 outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
                 if outer is not None:
                     guard, passed = guard_of(outer, self.telling, (known.action, root.co_name), known.args)

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from harness.memo.interning import Ids
-from harness.model import FrozenMap, Message
+from harness.model import Exchange, FrozenMap, Message
 from harness.simulate.states.tables import Tables
 
 
@@ -26,6 +26,8 @@ class Taken:
     label: str
     consumed: Message | None = None
     sent: tuple[Message, ...] = ()
+    exchange: Exchange | None = None
+    """All that it exchanged, where the spec is told of that."""
 
 
 class Overlays:

@@ -14,8 +14,8 @@ from hashlib import blake2b
 
 import attrs
 
-from harness.memo.interning import Ids
-from harness.model import Message, Model, Refusal, Step, Value, refinement_of
+from harness.memo.interning import Ids, written
+from harness.model import Exchange, Message, Model, Refusal, Step, Value, parts, refinement_of
 from harness.record import Event, History
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.run import Run
@@ -100,6 +100,8 @@ class Refiner:
         self.spec = attrs.evolve(self.refinement.spec, properties=())
         self.spec_tables = Tables(self.spec)
         self._served = self.refinement.served
+        slots = enumerate(self.spec_tables.slots)
+        self._given = [slot for slot, name in slots if parts(name)[0] in self.refinement.given]
         self._overlays = Overlays(self.tables)
         self._abstraction = Abstraction(self.tables, refinement, self._intern, MAX_REMEMBERED)
         self.ways = SpecWays(self.spec_tables, refinement, is_hasty)
@@ -162,7 +164,7 @@ class Refiner:
         return run, self.judge(trace)
 
     def _taken_option(self, node: Node, option: Option) -> Taken:
-        if not self._served:
+        if not self._served and self.refinement.told is None:
             return Taken(option.action, option.label)
         step = option.choice.step
         return self.taken_step(option.process, step, option.edge(node.state).effects.lost if step.sent else ())
@@ -181,12 +183,13 @@ class Refiner:
     ) -> Taken:
         """Return a step with those of its messages that are served responses, the one that it consumed if it got it."""
         served = self._served
+        got = consumed if consumed is not None and consumed.dest == process else None
+        exchange = Exchange(process, action, got, sent) if self.refinement.told is not None else None
         if not served:
-            return Taken(action, label)
-        delivered = consumed is not None and consumed.dest == process and isinstance(consumed, served)
+            return Taken(action, label, exchange=exchange)
         return Taken(
-            action, label, consumed if delivered else None,
-            tuple(message for message in sent if isinstance(message, served) and message not in lost),
+            action, label, got if isinstance(got, served) else None,
+            tuple(message for message in sent if isinstance(message, served) and message not in lost), exchange,
         )
 
     def judge(self, trace: Trace) -> Refined:
@@ -201,18 +204,38 @@ class Refiner:
             action, label = (trace.steps[n - 1].action, trace.steps[n - 1].label) if n else ("", "the initial state")
             try:
                 after, ghost = self.abstract(state, ghost)
-                way = () if after == before else self.way(before, after, self.barred(action))
+                start = before
+                if before is not None:
+                    start = self.begun(before, after, states[n - 1], trace.steps[n - 1])
+                way = () if after == start else self.way(start, after, self.barred(action))
             except Unmapped as error:
                 failure = Failure(n, action, label, before, None, str(error))
                 break
             if way is None:
-                failure = Failure(n, action, label, before, after)
+                failure = Failure(n, action, label, start, after)
                 break
             if after != before:
                 reached.add(self.fingerprint(after))
                 before = after
             taken.append(way)
         return self._refined(trace, taken[1:], reached, failure)
+
+    def begun(self, before: Ids, after: Ids, state: Ids, taken: Taken) -> Ids:
+        """Return from where the spec takes a step: the state before it, with what its environment changed and says.
+
+        `state` is the actors' state before the step. Raises Unmapped.
+        """
+        start = written(before, [(slot, after[slot]) for slot in self._given]) if self._given else before
+        if taken.exchange is None or self.refinement.told is None:
+            return start
+        try:
+            said = self.refinement.told(self.tables.view(state), taken.exchange)
+            return written(start, [(self.spec_tables.index[name], self._number(name, said[name])) for name in said])
+        except Exception as error:
+            raise Unmapped(f"what the spec is told of this step fails with {where(error)}") from error
+
+    def _number(self, name: str, value: Value) -> int:
+        return self.spec_tables.number(self.spec_tables.index[name], value)
 
     def _refined(
         self, trace: Trace, taken: list[tuple[str, ...]], reached: set[int], failure: Failure | None

@@ -138,6 +138,16 @@ def leads(state: Ids, option: Option, after: Ids) -> bool:
     return all(after[slot] == value for slot, value in writes) and option.after(state) == after
 
 
+def first_of(tables: Tables, state: Ids, way: tuple[str, ...], after: Ids) -> Option | None:
+    """Return the option that begins a way of these actions from one state to another, or None."""
+    for option in tables.node(state).options:
+        if option.action == way[0]:
+            rest = way[1:]
+            if first_of(tables, option.after(state), rest, after) is not None if rest else leads(state, option, after):
+                return option
+    return None
+
+
 def where(error: Exception) -> str:
     """Return an error in one line, with the place in the code that it comes from."""
     place = ""

@@ -1,7 +1,7 @@
 """The broker: its metadata cache, roles, and the log that they share.
 
 It routes messages and carries outcomes out. What a coordinator decides is said in its role; how records are replicated
-and committed, and how a broker hears who leads, in its log: `ReplicatedLog`, or `AtomicLog` for small searches.
+and committed, and how a broker hears who leads, in its log: `ReplicatedLog`, or `LocalLog` where leaders stay.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from harness.model import Actor, FrozenMap, Local, Message, Part, Turn, Value
-from kafka_proto.broker.roles import Log, Outcome, Role, owners
+from kafka_proto.broker.roles import Log, Role, RoleStep, owners
 from kafka_proto.broker.state import METADATA, Metadata
 from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 
@@ -23,12 +23,10 @@ class Broker(Actor[Local]):
 
     may_crash = True
 
-    def __init__(self, name: str, log: Log, roles: tuple[Role, ...], asks_again: bool = True) -> None:
+    def __init__(self, name: str, log: Log, roles: tuple[Role, ...]) -> None:
         self.name = name
         self.log = log
         self.roles = roles
-        self.asks_again = asks_again
-        """Whether what it asks services may be lost."""
         first = Local.first(name, METADATA, *(part for role in roles for part in role.parts), *log.parts)
         self.initial = first.put(METADATA, Metadata(FrozenMap({p: NOBODY for p in owners(roles)})))
 
@@ -67,17 +65,15 @@ class Broker(Actor[Local]):
         taken = (role.receive(local, message) for role in self.roles)
         yield from (self.carry_out(outcome) for outcome in taken if outcome is not None)
 
-    def carry_out(self, outcome: Outcome) -> Turn[Local]:
+    def carry_out(self, outcome: RoleStep) -> Turn[Local]:
         """Return the turn that an outcome is, its records appended."""
         done = self.log.carried_out(outcome)
         return Turn(outcome.action, outcome.who, done.local, done.sent, done.flush)
 
     def asks(self, local: Local) -> tuple[Message, ...]:
         """Return what it sends again until it is answered."""
-        if not self.asks_again:
-            return ()
         register = (self.log.registration(local),) if local[METADATA].registering else ()
-        return (*register, *(message for role in self.roles for message in role.resend(local)), *self.log.resend(local))
+        return (*register, *self.log.resend(local))
 
     def timers(self, local: Local) -> tuple[str, ...]:
         own = ("BrokerRequestTimeout",) if self.asks(local) else ()

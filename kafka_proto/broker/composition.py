@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.model import Local, Message, Part, Setting, Value
 from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.controller import PARTITION, StackController
+from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
 from kafka_proto.broker.roles import Role
 from kafka_proto.replication import partition, quorum
@@ -32,13 +32,13 @@ def in_turn(brokers: Sequence[str], first: int, count: int) -> tuple[str, ...]:
 def replicated(
     names: Sequence[str], hosts: Mapping[str, tuple[str, ...]], roles: Mapping[str, tuple[Role, ...]],
     sizes: Mapping[str, int], settings: Mapping[str, str],
-) -> tuple[StackController, Rules, list[Broker]]:
+) -> tuple[ClusterController, Rules, list[Broker]]:
     """Return the controller, the replicas and the brokers of these names; `hosts` have a replica of each partition.
 
     Sizes: `elections`, `min-insync-replicas`. Settings: `disk` (what a crash leaves) and `election`.
     """
     least = sizes["min-insync-replicas"]
-    controller = StackController(hosts, tuple(names), sizes["elections"], settings["election"], least)
+    controller = ClusterController(hosts, tuple(names), sizes["elections"], settings["election"], least)
     flushes = settings["disk"] != "unflushed"
     rules = {
         p: {b: Replica(b, KIP_320, least, flushes, p, CONTROLLER) for b in replicas} for p, replicas in hosts.items()

@@ -1,8 +1,7 @@
-"""The controller of replicated logs: leader, epoch and ISR of each partition, incarnations of brokers, producer ids.
+"""The controller: leader, epoch and ISR of every log partition, and the incarnations of brokers.
 
 What it decides about one partition is said in `kafka_proto.replication.quorum`. It never crashes. What it tells brokers
-may be late, doubled or lost, and is sent again until they have acknowledged it; a broker asks again for a block of
-producer ids until it has one, and the blocks that were lost on the way are used by nobody.
+may be late, doubled or lost, and is sent again until they have acknowledged it.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from harness.model import FrozenMap, Kind, Local, Message, Parts, Turn
+from harness.model import Actor, FrozenMap, Kind, Local, Message, Part, Parts, Turn
 from kafka_proto.replication import quorum
+from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import (
     AlterPartitionRequest,
     BrokerRegistrationRequest,
@@ -21,7 +21,13 @@ from kafka_proto.replication.messages import (
 )
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr
-from kafka_proto.transactions import controller
+
+
+@attrs.frozen
+class Elections:
+    """How many elections that nobody needed were held."""
+
+    held: int = 0
 
 
 @attrs.frozen
@@ -33,23 +39,36 @@ class Partition:
     """KIP-966: who left the ISR as it became too small, and still holds all that is committed."""
 
 
+ELECTIONS = Part("elections", Elections())
 PARTITION = Parts("partition", lambda: Partition(quorum.initial(())))
 
 
-class StackController(controller.ElectingController):
+class ClusterController(Actor[Local]):
     """The actor that decides who leads which partition."""
+
+    name = CONTROLLER
 
     def __init__(
         self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], elections: int, election: str,
         min_insync_replicas: int,
     ) -> None:
-        first = {PARTITION[p]: Partition(first_election(replicas, brokers)) for p, replicas in hosts.items()}
-        super().__init__(first, brokers, elections)
+        local = Local.first(self.name, ELECTIONS, *(PARTITION[p] for p in hosts))
+        for p, replicas in hosts.items():
+            local = local.put(PARTITION[p], Partition(first_election(replicas, brokers)))
+        self.initial = local
+        self.brokers = brokers
+        self.elections = elections
         self.partitions = tuple(hosts)
         self.election = election
         self.min_insync_replicas = min_insync_replicas
 
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected and announced to all."""
+        held = local[ELECTIONS].held
+        return self.elects(local.put(ELECTIONS, Elections(held + 1))) if held < self.elections else ()
+
     def elects(self, local: Local) -> Iterable[Turn[Local]]:
+        """Yield the elections that there may be."""
         for p in self.partitions:
             q = local[PARTITION[p]].quorum
             for b in self.brokers:
@@ -72,8 +91,6 @@ class StackController(controller.ElectingController):
                 yield Turn("ReceiveLeaderAndIsrResponse", (message.source,), with_quorum(local, p, q))
             case BrokerRegistrationRequest():
                 yield self.register(local, message)
-            case _:
-                yield from super().on_message(local, message)
 
     def register(self, local: Local, message: BrokerRegistrationRequest) -> Turn[Local]:
         """A broker was started again: it leaves each ISR and office; others are elected at once where it led.
@@ -157,4 +174,4 @@ def with_quorum(local: Local, p: str, q: Quorum) -> Local:
     return local.put(PARTITION[p], attrs.evolve(local[PARTITION[p]], quorum=q))
 
 
-TYPES: tuple[type, ...] = (*controller.TYPES, Partition)
+TYPES: tuple[type, ...] = (Elections, Partition)

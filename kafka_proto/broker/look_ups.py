@@ -19,7 +19,7 @@ from kafka_proto.broker.messages import (
     Response,
 )
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.roles import Outcome, Role
+from kafka_proto.broker.roles import Role, RoleStep
 from kafka_proto.broker.state import known
 from kafka_proto.requests import OFFSETS_PARTITION
 
@@ -35,7 +35,7 @@ class LookUps(Role):
         self.name = name
         self.placement = placement
 
-    def receive(self, local: Local, message: Message) -> Outcome | None:
+    def receive(self, local: Local, message: Message) -> RoleStep | None:
         match message:
             case Request(request=MetadataRequest(partition=str(about))):
                 p = about
@@ -45,7 +45,7 @@ class LookUps(Role):
                 return None
         answer = LeaderResponse(about, known(local, p).leader)
         sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
-        return Outcome(local, (sent,), action=f"Receive{message.type}", who=(self.name, message.source))
+        return RoleStep(local, (sent,), action=f"Receive{message.type}", who=(self.name, message.source))
 
 
 @attrs.frozen

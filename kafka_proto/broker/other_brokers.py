@@ -14,7 +14,7 @@ from harness.model import Local, Message, Value
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.parts import CONNECTIONS, Asked
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.roles import Outcome, Role
+from kafka_proto.broker.roles import Role, RoleStep
 from kafka_proto.broker.state import known
 from kafka_proto.requests import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 
@@ -78,17 +78,17 @@ class OtherBrokers(Role):
                 mine = attrs.evolve(mine, asked=mine.asked.without(correlation))
         return local.put(CONNECTIONS, mine)
 
-    def receive(self, local: Local, message: Message) -> Outcome | None:
+    def receive(self, local: Local, message: Message) -> RoleStep | None:
         """Drop an answer for which nobody waits."""
         if not isinstance(message, Response) or self.about(local, message) is not None:
             return None
-        return Outcome(local, action=f"Receive{message.type}", who=(self.name, message.source))
+        return RoleStep(local, action=f"Receive{message.type}", who=(self.name, message.source))
 
     def timers(self, local: Local) -> tuple[str, ...]:
         dests = sorted({asked.message.dest for asked in local[CONNECTIONS].asked.values()})
         return tuple(f"{REQUEST_TIMEOUT} {dest}" for dest in dests)
 
-    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+    def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Give the connection to a broker up, and ask everything again, whoever leads now."""
         kind, _, dest = timer.partition(" ")
         if kind != REQUEST_TIMEOUT:
@@ -103,4 +103,4 @@ class OtherBrokers(Role):
                 asked = asked.set(correlation, attrs.evolve(about, message=message))
                 sent.append(message)
         after = attrs.evolve(mine, opened=opened, asked=asked)
-        yield Outcome(local.put(CONNECTIONS, after), tuple(sent), flush=True, action=kind, who=(self.name, dest))
+        yield RoleStep(local.put(CONNECTIONS, after), tuple(sent), flush=True, action=kind, who=(self.name, dest))

@@ -11,7 +11,7 @@ from harness.model import FrozenMap, Message, Part, Parts, absent_if_none, fresh
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.leader.state import Leader, Operation, Verification
+from kafka_proto.broker.leader.state import Leader, SupportedOperation, Verification
 from kafka_proto.broker.messages import Asker, Request
 from kafka_proto.log import EMPTY_LOG, PartitionLog
 from kafka_proto.requests import Error
@@ -55,7 +55,7 @@ class LeaderState:
 
 
 @attrs.frozen
-class GroupState:
+class GroupCoordinatorState:
     """The coordinator of groups: its offsets and its members are in the offsets log, not who waits for what."""
 
     groups: GroupCoordinator = volatile(default=GroupCoordinator())
@@ -75,7 +75,7 @@ class Asked:
     """The client's request that waits for the answer to a verification, with the guard and what was asked."""
     partition: str = ""
     guard: int = attrs.field(default=0, metadata=fresh("guard", "self", "partition"))
-    operation: Operation | None = None
+    operation: SupportedOperation | None = None
 
 
 @attrs.frozen
@@ -109,11 +109,11 @@ class Markings:
 COORDINATOR = Parts("coordinator", CoordinatorState)
 """By partition of the transaction log."""
 BLOCKS = Part("blocks", GivenBlocks())
-GROUPS = Part("groups", GroupState())
+GROUPS = Part("groups", GroupCoordinatorState())
 CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
 """By partition."""
 MARKINGS = Part("markings", Markings())
 TYPES: tuple[type, ...] = (
-    CoordinatorState, GivenBlocks, LeaderState, GroupState, Asked, Connections, Marking, Markings,
+    CoordinatorState, GivenBlocks, LeaderState, GroupCoordinatorState, Asked, Connections, Marking, Markings,
 )

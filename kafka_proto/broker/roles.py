@@ -54,7 +54,7 @@ class Effect:
 
 
 @attrs.frozen(kw_only=True)
-class Outcome(Effect, Decided):
+class RoleStep(Effect, Decided):
     """An effect that is a step of its own."""
 
     action: str
@@ -85,16 +85,12 @@ class Role:
         """Return the state in which it starts again with what is on disk."""
         return local
 
-    def receive(self, local: Local, message: Message) -> Outcome | None:
+    def receive(self, local: Local, message: Message) -> RoleStep | None:
         """Take a message, or return None where it is not this role's."""
         return None
 
-    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
         """Yield what it may do of its own accord; `may_append` says which log partitions take a record here."""
-        return ()
-
-    def resend(self, local: Local) -> tuple[Message, ...]:
-        """Return what it asked services and was not answered: it may have been lost."""
         return ()
 
     def timers(self, local: Local) -> tuple[str, ...]:
@@ -105,7 +101,7 @@ class Role:
         """Return when an armed timer fires, in milliseconds; None where it is not its own, or has no time."""
         return None
 
-    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+    def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Yield what an armed timer makes it do; there is none where the timer is not its own."""
         return ()
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from harness.model import FrozenMap, Process, Value, durable
 from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.composition import in_turn, replicated, start
+from kafka_proto.broker.composition import Rules, in_turn, replicated, start
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinator
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
-from kafka_proto.broker.group.role import GroupCoordinator
+from kafka_proto.broker.group.role import GroupRole
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.role import RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
+from kafka_proto.broker.logs.replicated import ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.placement import Placement
@@ -30,7 +31,7 @@ def roles_of(
 ) -> tuple[Role, ...]:
     """Return what a broker is made of; `begun` is what the transaction log holds at the start."""
     others, marker_answers = OtherBrokers(name, placement), MarkerAnswers()
-    groups = GroupCoordinator(name, version, placement.partitions, others, marker_answers)
+    groups = GroupRole(name, version, placement.partitions, others, marker_answers)
     return (
         others,
         TransactionCoordinator(
@@ -58,7 +59,7 @@ def with_local_logs(
     brokers, initial = [], dict[str, Value]()
     for b in placement.brokers:
         log = LocalLog(b, roles[b], leaders, later)
-        broker = Broker(b, log, roles[b], asks_again=False)
+        broker = Broker(b, log, roles[b])
         brokers.append(broker)
         held = {RECORDS[p]: Records(begun[p]) for p in log.led if p in begun}
         initial |= on_disk(broker, broker.layout.values(broker.started(log.known(broker.initial), held)))
@@ -80,6 +81,14 @@ def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[
     """Return the brokers that have a replica of each partition, who leads at first before the others."""
     brokers, count = placement.brokers, sizes["replication-factor"]
     return {p: in_turn(brokers, brokers.index(placement.leader(p)), count) for p in placement.all_partitions}
+
+
+def rules_of(processes: Iterable[Process], hosts: Mapping[str, tuple[str, ...]]) -> Rules:
+    """Return the replicas that brokers host, by partition and broker."""
+    logs = {b.name: b.log for b in processes if isinstance(b, Broker)}
+    found = {p: {name: log.hosts[p] for name, log in logs.items() if isinstance(log, ReplicatedLog) and p in log.hosts}
+             for p in hosts}
+    return found
 
 
 def on_disk(broker: Broker, values: Mapping[str, Value]) -> dict[str, Value]:

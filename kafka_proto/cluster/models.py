@@ -1,4 +1,4 @@
-"""The models `exactly-once/*`: a version of the brokers each, with clients of any family that there is beside it."""
+"""The models `kafka/*`: a release of the brokers each, with clients of any family that there is beside it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, S
 from kafka_proto import requests
 from kafka_proto.broker import controller, ghosts, look_ups, messages, versions
 from kafka_proto.broker import parts as broker_state
+from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.composition import DISK
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator import role as transaction_coordinator
@@ -32,12 +33,13 @@ from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, client_connections, idempotent_client, reader
 from kafka_proto.clients import transactional_client as client
 from kafka_proto.clients.consumer import Consumer
-from kafka_proto.clients.producer import FAMILIES, Batch, Call, Producer, idempotent
+from kafka_proto.clients.producer import FAMILIES, Batch, Producer, TransactionalCall, idempotent
 from kafka_proto.clients.producer.state import OffsetsToCommit
-from kafka_proto.cluster import composition
+from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.epochs import used_up
 from kafka_proto.cluster.logs import LocalLogs, ReplicatedLogs
 from kafka_proto.cluster.properties import properties
+from kafka_proto.cluster.refinement import log_of, refinement
 from kafka_proto.cluster.topics import topics
 from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.log.chunks import Chunks
@@ -78,9 +80,9 @@ TYPES: tuple[type, ...] = (
     idempotent_client.IdempotentState, idempotent_client.Placed, idempotent.IdempotentProducer,
     idempotent.IdempotentBatch, idempotent.Sequences,
     administrator.AdministratorState, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
-    Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig, role.Waiting,
-    role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction, TransactionMetadata,
-    PartitionLog, RecordBatch, Chunks, ProducerState,
+    TransactionalCall, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig,
+    role.Waiting, role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction,
+    TransactionMetadata, PartitionLog, RecordBatch, Chunks, ProducerState,
     RememberedBatch, AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group,
     ClassicGroup, Member, GroupMetadata, GroupStored,
     Offsets, Committed, OffsetRecord, requests.MemberIdentity,
@@ -100,8 +102,8 @@ SETTINGS = {
     ),
     "disk": DISK,
     "election": Setting(
-        ("clean", "elr"), "clean",
-        doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966)",
+        ("clean", "elr", "unclean"), "clean",
+        doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
     ),
     "isolation": Setting(
         tuple(level.value for level in IsolationLevel), IsolationLevel.READ_COMMITTED.value,
@@ -111,16 +113,23 @@ SETTINGS = {
 
 
 def build(
-    name: str, releases: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
+    name: str, levels: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
     network: Network, faults: Faults, history_variables: bool,
 ) -> Model:
-    """Build the model of a release at a size. Raises Refusal where sizes or settings need a replicated log."""
+    """Build the model of a release at a size. Raises Refusal where sizes or settings do not go together.
+
+    `levels` are the versions that it is by the level of `transaction.version`.
+    """
+    level, family = settings.get(LEVEL, OLDER), FAMILIES[settings["client"]]
+    if level == "1" and family.ends_with_new_epoch:
+        raise Refusal(f"client={family.name} speaks to {LEVEL}=2; ask for java39, java35, rdkafka or aiokafka")
+    version = levels[level]
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
     roles = {
         b: composition.roles_of(
-            b, releases[settings["release"]], placement, times_out="transaction" in timeouts,
+            b, version, placement, times_out="transaction" in timeouts,
             begun=used_up(placement, sizes["epochs"]),
         )
         for b in placement.brokers
@@ -130,12 +139,11 @@ def build(
     processes, initial = compose(placement, roles, sizes, settings)
     clients = [
         client.TransactionalClient(
-            c, FAMILIES[settings["client"]], placement, transactions=sizes["transactions"], records=sizes["records"],
+            c, family, placement, transactions=sizes["transactions"], records=sizes["records"],
             offsets=sizes["offsets"], in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
         )
         for c in placement.producers
     ]
-    family = FAMILIES[settings["client"]]
     plain = [
         idempotent_client.IdempotentClient(
             i, family, placement, records=sizes["records"], in_flight=sizes["in-flight"], timeouts=timeouts,
@@ -145,13 +153,21 @@ def build(
     ]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
-    logs = ReplicatedLogs(composition.hosts_of(placement, sizes)) if replicated else LocalLogs(placement)
+    hosts = composition.hosts_of(placement, sizes) if replicated else None
+    logs = ReplicatedLogs(hosts) if hosts is not None else LocalLogs(placement)
+    start = {**{slot: value for b in processes if isinstance(b, Broker) for slot, value in b.layout.start().items()},
+             **initial}
+    keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
+    of_replicas = () if hosts is None else replicas.properties(
+        placement, composition.rules_of(processes, hosts), keeps_records=keeps_records
+    )
     return Model(
         name, (*clients, *plain, *processes, *readers, *admins), (initial,), network, faults,
-        properties(placement, network, logs),
+        (*properties(placement, network, logs), *of_replicas),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer,
+        refinement=lambda: refinement(version.name, placement, log_of(hosts), start),
     )
 
 
@@ -182,47 +198,41 @@ def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
     return tuple(found)
 
 
-def model(
-    name: str, title: str, clients: tuple[str, ...], releases: Mapping[str, BrokerVersion], default: str = ""
-) -> ModelSpec:
-    """Return the model of a version with its releases; the first client is its default, and the first release too.
-
-    Unless another default is named.
-    """
-    release = default or next(iter(releases))
-    settings = {
-        "client": Setting(clients, clients[0], doc="the family of the clients: which versions of requests they speak"),
-        "release": Setting(tuple(releases), release, doc="the release of Kafka that the brokers are"),
-        **SETTINGS,
-    }
+def model(release: str, kips: str, clients: tuple[str, ...], levels: Mapping[str, BrokerVersion]) -> ModelSpec:
+    """Return the model of a release; the first client is its default, and the first level of `transaction.version`."""
+    name = f"kafka/{release}"
+    settings = {"client": Setting(clients, clients[0], doc="the clients: which versions of requests they speak")}
+    if len(levels) > 1:
+        settings[LEVEL] = Setting(tuple(levels), next(iter(levels)), doc="the level of this feature of the cluster")
     return ModelSpec(
-        f"exactly-once/{name}", title, partial(build, f"exactly-once/{name}", releases), SIZES, settings,
-        ("connections", "bag"), may_fault=True,
+        name, f"whole transactions with brokers as Kafka {release} ({kips})", partial(build, name, levels), SIZES,
+        {**settings, **SETTINGS}, ("connections", "bag"), may_fault=True,
     )
 
 
-def recorded(level: int, *releases: str) -> dict[str, BrokerVersion]:
-    """Return the versions that releases are at a level, by their first two numbers."""
-    return {release.rpartition(".")[0]: versions.version_of(release, level) for release in releases}
+def recorded(release: str) -> dict[str, BrokerVersion]:
+    """Return the versions that a release is at levels 2 and 1, as real brokers were recorded; up to 3.9 it is one."""
+    (at,) = (levels for name, levels in versions.RELEASES.items() if name.startswith(f"{release}."))
+    return {"2": at[2], "1": at[1]} if len(at) > 2 else {OLDER: at[0]}
 
 
+LEVEL = "transaction-version"
+OLDER = ""
+"""The level of releases that have none which matters."""
+UP_TO_35 = ("java35", "rdkafka", "aiokafka")
+UP_TO_39 = ("java39", *UP_TO_35)
+UP_TO_4 = ("tv2", *UP_TO_39)
 MODELS = (
-    model(
-        "kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka", "java23"),
-        {"2.3": versions.KIP_98, "0.11": versions.KIP_98_0_11},
-    ),
-    model(
-        "kip-360", "whole transactions with brokers as Kafka 2.5 to 3.5", ("java35", "rdkafka", "aiokafka"),
-        recorded(0, "3.5.2"),
-    ),
-    model(
-        "kip-890-part-1", "whole transactions with brokers as Kafka 3.6 to 3.9, or 4 at level 1",
-        ("java39", "java35", "rdkafka", "aiokafka"),
-        recorded(0, "3.6.2", "3.7.2", "3.8.1")
-        | recorded(1, "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"), "3.9",
-    ),
-    model(
-        "kip-890", "whole transactions with brokers as Kafka 4", ("tv2", "java39", "java35", "rdkafka", "aiokafka"),
-        recorded(2, "4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"),
-    ),
+    model("0.11", "KIP-98", ("aiokafka", "java23"), {OLDER: versions.KIP_98_0_11}),
+    model("2.3", "KIP-98, as from 1.0 on", ("aiokafka", "java23"), {OLDER: versions.KIP_98}),
+    model("3.5", "KIP-360, as from 2.5 on", UP_TO_35, recorded("3.5")),
+    model("3.6", "KIP-890 part 1", UP_TO_39, recorded("3.6")),
+    model("3.7", "KIP-890 part 1", UP_TO_39, recorded("3.7")),
+    model("3.8", "KIP-890 part 1", UP_TO_39, recorded("3.8")),
+    model("3.9", "KIP-890 part 1", UP_TO_39, recorded("3.9")),
+    model("4.0", "KIP-890", UP_TO_4, recorded("4.0")),
+    model("4.1", "KIP-890", UP_TO_4, recorded("4.1")),
+    model("4.2", "KIP-890, KIP-1228", UP_TO_4, recorded("4.2")),
+    model("4.3", "KIP-890, KIP-1228", UP_TO_4, recorded("4.3")),
+    model("4.4", "KIP-890, KIP-1228", UP_TO_4, recorded("4.4")),
 )

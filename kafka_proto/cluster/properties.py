@@ -14,7 +14,7 @@ from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMeta
 from kafka_proto.broker.ghosts import Noted, Span, noted, spans, transaction_of
 from kafka_proto.broker.group.offsets import Offsets
 from kafka_proto.broker.messages import Response
-from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState, GroupState, LeaderState
+from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState, GroupCoordinatorState, LeaderState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer import ProducerStatus
@@ -35,7 +35,7 @@ WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "P
              "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged", "EpochsRanOut", "EpochTakenUnasked")
 
 
-def offsets_of(state: GroupState) -> Offsets:
+def offsets_of(state: GroupCoordinatorState) -> Offsets:
     return state.groups.offsets
 
 

@@ -15,7 +15,7 @@ import attrs
 from harness.model import FrozenMap, Local, Part, durable, survivor
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.composition import in_turn, replicated, started
-from kafka_proto.broker.controller import PARTITION, StackController
+from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.group.coordinator import GroupCoordinator
@@ -33,6 +33,7 @@ from kafka_proto.cluster.composition import roles_of
 from kafka_proto.cluster.running_actors import Pair, RunningActors
 from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.messages import PartitionMessage
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
 
 S = TypeVar("S")
@@ -194,6 +195,7 @@ class RunningCluster(RunningActors):
             del self._replicas[p]
         self.topics = self.topics.without(topic)
         self.deleted += gone
+        self.held = [m for m in self.held if not (isinstance(m, PartitionMessage) and m.partition in gone)]
         self._compose()
         for b in () if self.holds_markers else self.brokers:
             dests = {asked.message.dest for asked in self._states[b][CONNECTIONS].asked.values()
@@ -285,7 +287,7 @@ class RunningCluster(RunningActors):
         if not self.is_replicated:
             (b,) = names
             log = LocalLog(b, roles[b], dict.fromkeys(placement.all_partitions, b))
-            broker = Broker(b, log, roles[b], asks_again=False)
+            broker = Broker(b, log, roles[b])
             empty = {RECORDS[p]: Records(leader_epoch=0) for p in log.led}
             first = broker.initial
             for part, records in empty.items():
@@ -305,9 +307,9 @@ class RunningCluster(RunningActors):
 
     # Elections.
 
-    def _controller(self) -> StackController:
+    def _controller(self) -> ClusterController:
         controller = self._actors[CONTROLLER]
-        assert isinstance(controller, StackController)
+        assert isinstance(controller, ClusterController)
         return controller
 
     def _fence(self, broker: str) -> None:

@@ -7,93 +7,98 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import NO_FAULTS, Faults, Rule, Scenario
-from kafka_proto.cluster import moves
+from harness.model import NO_FAULTS, Faults, Rule, Scenario, Timed
+from kafka_proto.cluster import moves, replicas
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
 
 ALL = (*INVARIANTS, *LIVENESS)
+OF_REPLICAS = (*ALL, *replicas.SAFETY)
 WORKLOAD = "each producer begins transactions, writes, and commits or aborts"
 ONE = {"producers": 1, "brokers": 1, "partitions": 1, "transactions": 2, "records": 1}
 APART = {**ONE, "brokers": 2}
+HAPPY = {"producers": 1, "brokers": 2, "partitions": 1, "transactions": 1, "records": 1}
 TWO = {"producers": 1, "brokers": 2, "partitions": 2, "transactions": 2, "records": 2}
 
 
 def row(
-    name: str, title: str, version: str, sizes: dict[str, int] = TWO, faults: Faults = NO_FAULTS,
+    name: str, title: str, release: str, sizes: dict[str, int] = TWO, faults: Faults = NO_FAULTS,
     claims: tuple[str, ...] = ALL, timeouts: int = 0, runs: int = 60, steps: int = 90, **rest: object,
 ) -> Scenario:
     """Return a row."""
     return Scenario(
-        name, title, f"exactly-once/{version}", sizes, faults=faults, claims=claims, timeouts=timeouts,
+        name, title, f"kafka/{release}", sizes, faults=faults, claims=claims, timeouts=timeouts,
         workload=WORKLOAD, steps=steps, runs=runs, **rest,  # type: ignore[arg-type]
     )
 
 
 MIXED = ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "OperationsEnd")
 LATE_END = row(
-    "late-end", "an EndTxn is late in an abandoned connection, and ends a later transaction (KAFKA-17754)", "kip-360",
+    "late-end", "an EndTxn is late in an abandoned connection, and ends a later transaction (KAFKA-17754)", "3.5",
     ONE, Faults(rules=(Rule("delay", message="EndTxnRequest", nth=1, delay_ms=110),)), MIXED, mode="timed", runs=400,
     timers=2, expected="MarkerAttribution", repaired="late-end-repaired",
 )
 LATE_PRODUCE = Faults(rules=(Rule("delay", message="ProduceRequest", nth=1, delay_ms=200),))
 HANGING = row(
     "hanging-transaction", "a batch is late and given up: it opens a transaction that nobody ends (KAFKA-14402)",
-    "kip-360", APART, LATE_PRODUCE, ("NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
+    "3.5", APART, LATE_PRODUCE, ("NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
     timers=1, settings={"timeouts": "request,delivery"}, expected="NoHangingTransaction",
     repaired="hanging-transaction-repaired",
 )
 JOINING = row(
     "late-batch-joins", "a batch is late and given up: it becomes a part of the next transaction (KIP-890)",
-    "kip-890-part-1", APART, LATE_PRODUCE, ("AcknowledgedOutcome", "OperationsEnd"), mode="timed", runs=400,
+    "3.9", APART, LATE_PRODUCE, ("AcknowledgedOutcome", "OperationsEnd"), mode="timed", runs=400,
     timers=2, settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
     repaired="late-batch-joins-repaired",
 )
 LATE_MARKER = row(
-    "late-marker", "a marker that was sent twice is late, and ends the next transaction (KAFKA-19446)", "kip-890",
+    "late-marker", "a marker that was sent twice is late, and ends the next transaction (KAFKA-19446)", "4.0",
     APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
     runs=400, timers=1, expected="MarkerAttribution", repaired="late-marker-repaired",
 )
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
-    "kip-98", {**PLAIN, "deletions": 2}, Faults(rules=(Rule("delay", message="ProduceRequest", nth=2, delay_ms=200),)),
+    "2.3", {**PLAIN, "deletions": 2}, Faults(rules=(Rule("delay", message="ProduceRequest", nth=2, delay_ms=200),)),
     ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, timers=2, settings={"client": "java23"},
     expected="AcknowledgedOnce", repaired="record-sent-again-repaired",
 )
 GOES_ON = row(
     "late-producer-goes-on", "a transaction times out, and its producer goes on in the same epoch (KAFKA-6119)",
-    "kip-98", {**TWO, "transactions": 1}, claims=("Atomicity", "OperationsEnd"), timeouts=1, runs=400,
-    settings={"timeouts": "transaction", "release": "0.11"}, expected="Atomicity",
+    "0.11", {**TWO, "transactions": 1}, claims=("Atomicity", "OperationsEnd"), timeouts=1, runs=400,
+    settings={"timeouts": "transaction"}, expected="Atomicity",
     repaired="late-producer-goes-on-repaired",
 )
+EVERYTHING = Faults(
+    drop=1, duplicate=1, delay=1, partition=1, one_way=1, pause=1, crash=1, skew=1, targets=("b1", "b2", "c1", "c2"),
+    links=(("b1", "c1"), ("b1", "c2"), ("b1", "b2"), ("b2", "c1"), ("b2", "c2"), ("c1", "c2")),
+)
+EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON)
-REFUSES_LATE_MARKERS = {"release": "4.2"}
 TWINS = (
     attrs.evolve(
         LATE_END, name="late-end-repaired", title="each end has an epoch of its own (KIP-890)",
-        model="exactly-once/kip-890", settings=REFUSES_LATE_MARKERS, expected=None, repaired=None,
+        model="kafka/4.2", expected=None, repaired=None,
     ),
     attrs.evolve(
         HANGING, name="hanging-transaction-repaired", title="the leader asks the coordinator first (KIP-890 part 1)",
-        model="exactly-once/kip-890-part-1", expected=None, repaired=None,
+        model="kafka/3.9", expected=None, repaired=None,
     ),
     attrs.evolve(
         JOINING, name="late-batch-joins-repaired", title="each end has an epoch of its own (KIP-890)",
-        model="exactly-once/kip-890", settings={**REFUSES_LATE_MARKERS, "timeouts": "request,delivery"},
-        expected=None, repaired=None,
+        model="kafka/4.2", settings={"timeouts": "request,delivery"}, expected=None, repaired=None,
     ),
     attrs.evolve(
         LATE_MARKER, name="late-marker-repaired", title="a marker's epoch must be above the producer's (KIP-1228)",
-        settings=REFUSES_LATE_MARKERS, expected=None, repaired=None,
+        model="kafka/4.2", expected=None, repaired=None,
     ),
     attrs.evolve(
         SENT_AGAIN, name="record-sent-again-repaired",
         title="a producer is known as long as it is used (KAFKA-7190), and goes on in another epoch (KIP-360)",
-        model="exactly-once/kip-360", settings={}, expected=None, repaired=None,
+        model="kafka/3.5", settings={}, expected=None, repaired=None,
     ),
     attrs.evolve(
         GOES_ON, name="late-producer-goes-on-repaired", title="a time-out fences who began the transaction",
-        settings={"timeouts": "transaction"}, expected=None, repaired=None,
+        model="kafka/2.3", expected=None, repaired=None,
     ),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
@@ -102,51 +107,115 @@ REPLICATED = {"log": "replicated"}
 THREE = {"brokers": 3, "replication-factor": 3, "min-insync-replicas": 2}
 B = ("b1", "b2", "b3")
 MOVING = (
-    row("leaders-move", "coordinators and leaders of partitions move in each state of a transaction", "kip-890",
+    row("leaders-move", "coordinators and leaders of partitions move in each state of a transaction", "4.0",
         {**TWO, "consumers": 1, "elections": 6}, settings=REPLICATED, mode="timed", steps=200,
         witnesses=(*ENDED, *moves.WITNESSES)),
-    row("leaders-crash", "coordinators and leaders of partitions crash in each state of a transaction", "kip-890",
+    row("leaders-crash", "coordinators and leaders of partitions crash in each state of a transaction", "4.0",
         {**TWO, **THREE}, Faults(crash=2, targets=B), timeouts=6, settings=REPLICATED, mode="timed", steps=200,
         witnesses=(*ENDED, "CoordinatorMovedWhileOngoing", "CoordinatorMovedWhilePrepared", "LeaderMovedWhileOpen")),
-    row("leaders-lose-their-disk", "a broker loses its disk", "kip-890", {**TWO, **THREE, "elections": 1},
+    row("leaders-lose-their-disk", "a broker loses its disk", "4.0", {**TWO, **THREE, "elections": 1},
         Faults(crash=1, targets=B), timeouts=6, settings={**REPLICATED, "disk": "lost", "election": "elr"},
         mode="timed", steps=200, witnesses=ENDED),
-    row("leaders-lose-their-tail", "a crash loses what was not flushed", "kip-890", {**TWO, **THREE, "elections": 1},
+    row("leaders-lose-their-tail", "a crash loses what was not flushed", "4.0", {**TWO, **THREE, "elections": 1},
         Faults(crash=1, targets=B), timeouts=6, settings={**REPLICATED, "disk": "unflushed", "election": "elr"},
         mode="timed", steps=200, witnesses=ENDED),
-    row("leaders-move-and-answers-are-late", "leaders move and crash, requests are late and asked again", "kip-890",
+    row("leaders-move-and-answers-are-late", "leaders move and crash, requests are late and asked again", "4.0",
         {**TWO, "consumers": 1, "elections": 2}, Faults(crash=1, delay=2, drop=1, targets=("b1", "b2")), timeouts=6,
         settings=REPLICATED, mode="timed", steps=200, witnesses=("RequestRepeated", "LeaderLookedUp")),
+    row("rolling-restart", "all brokers are started again one after the other, during transactions", "4.0",
+        {**TWO, **THREE},
+        Faults(timed=tuple(Timed("crash", (b,), at_ms=15 + 90 * n, until_ms=55 + 90 * n) for n, b in enumerate(B))),
+        OF_REPLICAS, timeouts=6, settings=REPLICATED, mode="timed", steps=200,
+        witnesses=(*ENDED, "FollowerRejoinsIsr")),
+    row("isolated-leader", "a leader is cut off from its followers, but not from clients and controller", "4.0",
+        {**TWO, **THREE, "elections": 1},
+        Faults(partition=2, one_way=1, targets=("b1",), links=(("b1", "b2"), ("b1", "b3"))), OF_REPLICAS, timeouts=6,
+        settings=REPLICATED, mode="timed", steps=200, witnesses=("CoordinatorResigned", "LogTruncated")),
+    row("late-controller", "one broker hears of every change of the controller late", "4.0",
+        {**TWO, **THREE, "elections": 2}, Faults(rules=(Rule("delay", message="LeaderAndIsrRequest", dest="b1"),)),
+        OF_REPLICAS, timeouts=6, settings=REPLICATED, mode="timed", steps=200, witnesses=("CoordinatorResigned",)),
+    row("slow-follower", "a follower pauses and is late: it leaves the ISR and comes back", "4.0",
+        {**TWO, **THREE}, Faults(delay=2, timed=(Timed("pause", ("b3",), at_ms=15, until_ms=300),)), OF_REPLICAS,
+        timeouts=6, settings=REPLICATED, mode="timed", steps=200, witnesses=("FollowerRejoinsIsr",)),
+)
+CUT = Timed("partition", ("b1", "b2"), at_ms=2, until_ms=600)
+LOST = Timed("crash", ("b2",), at_ms=250, until_ms=300)
+ONE_RECORD = {**PLAIN, "brokers": 2, "records": 1, "replication-factor": 2}
+SAVED = {**REPLICATED, "disk": "lost", "election": "elr"}
+
+
+def losing(name: str, title: str, least: int, settings: dict[str, str], *, lost: bool, elections: int = 0) -> Scenario:
+    """Return a row in which a record is lost that was acknowledged; `least` is how large its ISR has to be."""
+    return row(
+        name, title, "4.0", {**ONE_RECORD, "min-insync-replicas": least, "elections": elections},
+        Faults(timed=(CUT, LOST) if lost else (CUT,)), (*replicas.KEPT, "OperationsEnd"), timeouts=6,
+        mode="timed", runs=200, timers=1,
+        settings={**REPLICATED, **settings}, expected="AcknowledgedSurvives", repaired=f"{name}-repaired",
+    )
+
+
+LAST_REPLICA = losing(
+    "last-replica-standing", "the ISR shrinks to its leader, whose disk is lost: what two replicas had to hold is gone "
+    "(KIP-966)", 2, {"disk": "lost"}, lost=True,
+)
+ONE_REPLICA = losing(
+    "one-replica-is-enough", "min.insync.replicas=1: what one broker held is acknowledged, and its disk is lost", 1,
+    {"disk": "lost", "election": "elr"}, lost=True,
+)
+UNCLEAN = losing(
+    "unclean-election", "min.insync.replicas=1, and a broker that is not in sync is elected", 1,
+    {"election": "unclean"}, lost=False, elections=2,
+)
+LOSING = (
+    LAST_REPLICA, ONE_REPLICA, UNCLEAN,
+    attrs.evolve(LAST_REPLICA, name="last-replica-standing-repaired", title="who left the ISR last may be elected",
+                 settings=SAVED, expected=None, repaired=None),
+    attrs.evolve(ONE_REPLICA, name="one-replica-is-enough-repaired", title="min.insync.replicas=2",
+                 sizes=LAST_REPLICA.sizes, expected=None, repaired=None),
+    attrs.evolve(UNCLEAN, name="unclean-election-repaired", title="only members of the ISR are elected",
+                 settings=REPLICATED, expected=None, repaired=None),
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
-    row("exactly-once-commits", "commits and aborts, nothing goes wrong", "kip-890", {**TWO, "consumers": 1},
+    row("happy-path", "one producer writes a record and commits it", "4.0", HAPPY,
+        witnesses=("TransactionCommitted",)),
+    row("fencing-battle", "two producers with one id fence each other while everything goes wrong", "4.4",
+        {**HAPPY, "producers": 2, "transactions": 2}, EVERYTHING, timeouts=6, settings=EVERY_TIMEOUT, steps=120,
+        witnesses=("ProducerIsFenced",)),
+    row("skewed-clocks", "clocks run fast and actors pause: time-outs fire early", "4.4", {**TWO, "producers": 2},
+        Faults(skew=2, pause=2, delay=1, targets=("b1", "b2", "c1", "c2")), timeouts=6, settings=EVERY_TIMEOUT,
+        mode="timed"),
+    row("cut-off-coordinator", "the coordinator is cut off from producers and leaders, one way or both, then healed",
+        "4.4", {**TWO, "producers": 2},
+        Faults(partition=2, one_way=1, targets=("b1",), links=(("b1", "c1"), ("b1", "c2"), ("b1", "b2"))),
+        timeouts=6, settings=EVERY_TIMEOUT, witnesses=("RequestRepeated",)),
+    row("exactly-once-commits", "commits and aborts, nothing goes wrong", "4.0", {**TWO, "consumers": 1},
         witnesses=(*ENDED, "AbortedRecordSkipped")),
-    row("exactly-once-interleaved", "two producers write to the same partitions", "kip-890",
+    row("exactly-once-interleaved", "two producers write to the same partitions", "4.0",
         {**TWO, "producers": 2, "transactional-ids": 2, "consumers": 1}, witnesses=(*ENDED, "AbortedRecordSkipped")),
-    row("exactly-once-zombie", "two producers have one transactional id: the later one fences the other", "kip-890",
+    row("exactly-once-zombie", "two producers have one transactional id: the later one fences the other", "4.0",
         {**TWO, "producers": 2, "consumers": 1}, witnesses=(*ENDED, "ProducerIsFenced")),
-    row("exactly-once-offsets", "offsets are committed with transactions, requests are late", "kip-890",
+    row("exactly-once-offsets", "offsets are committed with transactions, requests are late", "4.0",
         {**TWO, "partitions": 1, "records": 1, "offsets": 2}, Faults(delay=3), timeouts=3,
         witnesses=(*ENDED, "OffsetStaged")),
-    row("exactly-once-late-answers", "requests and answers are late, and asked again", "kip-890", TWO,
+    row("exactly-once-late-answers", "requests and answers are late, and asked again", "4.0", TWO,
         Faults(delay=3), timeouts=3, witnesses=("RequestRepeated",)),
-    row("exactly-once-lost-answers", "requests and answers are lost, and asked again", "kip-890", TWO,
+    row("exactly-once-lost-answers", "requests and answers are lost, and asked again", "4.0", TWO,
         Faults(drop=3), timeouts=3, witnesses=("RequestRepeated",)),
-    row("exactly-once-time-outs", "transactions time out at their coordinator", "kip-890", TWO, timeouts=2,
-        settings={"timeouts": "request,transaction", "release": "4.4"}, witnesses=("ProducerIsFenced",)),
-    row("exactly-once-crashes", "brokers crash in each state of a transaction, whose log is slow", "kip-890",
+    row("exactly-once-time-outs", "transactions time out at their coordinator", "4.4", TWO, timeouts=2,
+        settings={"timeouts": "request,transaction"}, witnesses=("ProducerIsFenced",)),
+    row("exactly-once-crashes", "brokers crash in each state of a transaction, whose log is slow", "4.0",
         TWO, Faults(crash=2, targets=("b1", "b2")), timeouts=3, settings={"log": "later"}, witnesses=ENDED),
     row("exactly-once-epochs-run-out", "transactional ids have few epochs left, and go on with another producer id",
-        "kip-890", {**TWO, "epochs": 2, "transactions": 4, "records": 1}, Faults(delay=1), timeouts=2,
-        settings={"timeouts": "request,transaction", "release": "4.4"}, witnesses=(*ENDED, "EpochsRanOut")),
+        "4.4", {**TWO, "epochs": 2, "transactions": 4, "records": 1}, Faults(delay=1), timeouts=2,
+        settings={"timeouts": "request,transaction"}, witnesses=(*ENDED, "EpochsRanOut")),
     row("idempotent-late-answers", "records without transactions: batches are late or lost, asked again or given up",
-        "kip-890", {**PLAIN, "brokers": 2}, Faults(delay=2, drop=1), timeouts=4,
+        "4.0", {**PLAIN, "brokers": 2}, Faults(delay=2, drop=1), timeouts=4,
         settings={"timeouts": "request,delivery"}, witnesses=("EpochTakenUnasked",)),
-    row("idempotent-in-flight", "three batches of a partition are in flight, and connections are given up", "kip-890",
+    row("idempotent-in-flight", "three batches of a partition are in flight, and connections are given up", "4.0",
         {**PLAIN, "brokers": 2, "records": 5, "in-flight": 3}, timeouts=4),
     row("idempotent-beside-transactions", "two producers write to the same partitions, one of them in transactions",
-        "kip-890", {**TWO, "idempotent-producers": 1, "consumers": 1}, Faults(delay=1), timeouts=1,
+        "4.0", {**TWO, "idempotent-producers": 1, "consumers": 1}, Faults(delay=1), timeouts=1,
         witnesses=(*ENDED, "AbortedRecordSkipped")),
-    *FAILING, *TWINS, *MOVING,
+    *FAILING, *TWINS, *MOVING, *LOSING,
 )

@@ -254,7 +254,7 @@ LATE_END: tuple[tuple[str, str], ...] = (
         "refused.",
     ),
 )
-NEW = "exactly-once/kip-890"
+NEW = "kafka/4.0"
 ALONE = {"producers": 1, "brokers": 2, "partitions": 1, "transactions": 1, "records": 2, "consumers": 1}
 
 TOURS: tuple[Tour, ...] = (
@@ -278,7 +278,7 @@ TOURS: tuple[Tour, ...] = (
         "still do?",
     ),
     Tour(
-        "tx-01", "an EndTxn that comes late ends the next transaction (KAFKA-17754)", "exactly-once/kip-360", LATE_END,
+        "tx-01", "an EndTxn that comes late ends the next transaction (KAFKA-17754)", "kafka/3.5", LATE_END,
         {"producers": 1, "brokers": 1, "partitions": 1, "transactions": 2, "records": 1},
         claims=("MarkerAttribution",), violates="MarkerAttribution", witnesses=("TransactionAborted",),
         shows_logs=True,

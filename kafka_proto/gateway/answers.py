@@ -13,8 +13,8 @@ from kafka_proto.cluster import guarantees
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.observed import Acknowledged, Heard, Ledger, Observed, Phase, producer_of
+from kafka_proto.gateway.connection import WireRequest
+from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Ledger, Observed, Phase, producer_of
 from kafka_proto.gateway.records import read_header, split
 from kafka_proto.log.records import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
@@ -25,7 +25,7 @@ FENCED = {BY_NAME[name].number: name for name in ("PRODUCER_FENCED", "INVALID_PR
 READ_COMMITTED = 1
 
 
-def answered(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
+def answered(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
     """Return what is known once a client is sent an answer."""
     look = LOOKS.get(request.api_key)
     return seen if look is None else look(seen, request, transaction, response, entries)
@@ -38,18 +38,18 @@ def violated(seen: Observed, name: str, reason: str | None) -> Observed:
     return attrs.evolve(seen, broken=seen.broken.set(name, reason))
 
 
-def _produced(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
+def _produced(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
     for topic in response["responses"]:
         for partition in topic["partition_responses"]:
             if partition["error_code"] == 0:
                 name = partition_name(topic["name"], partition["index"])
-                heard = Acknowledged(name, partition["base_offset"], transaction)
+                heard = AcknowledgedBatch(name, partition["base_offset"], transaction)
                 seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(heard))
             seen = _fenced(seen, request, partition["error_code"], entries)
     return seen
 
 
-def _ended(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
+def _ended(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
     if response["error_code"] != 0:
         return _fenced(seen, request, response["error_code"], entries)
     committed = bool(request.message["committed"])
@@ -60,11 +60,11 @@ def _ended(seen: Observed, request: Request, transaction: str, response: Fields,
     return attrs.evolve(seen, producers=seen.producers.set(key, doing))
 
 
-def _added(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
+def _added(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
     return _fenced(seen, request, response.get("error_code", 0), entries)
 
 
-def _fenced(seen: Observed, request: Request, error: int, entries: Entries) -> Observed:
+def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) -> Observed:
     """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
     if error not in FENCED or (owner := producer_of(request)) is None:
         return seen
@@ -77,7 +77,7 @@ def _fenced(seen: Observed, request: Request, error: int, entries: Entries) -> O
         tid, FENCED[error], (producer_id, epoch), known))
 
 
-def _fetched(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
+def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
     """P4 and P9: what a reader of committed records is sent."""
     if request.message["isolation_level"] != READ_COMMITTED:
         return seen
@@ -120,6 +120,6 @@ def marker_at(span: Span) -> int:
     return span.marker_at
 
 
-LOOKS: dict[int, Callable[[Observed, Request, str, Any, Entries], Observed]] = {
+LOOKS: dict[int, Callable[[Observed, WireRequest, str, Any, Entries], Observed]] = {
     offer.PRODUCE: _produced, offer.END_TXN: _ended, offer.ADD_OFFSETS_TO_TXN: _added, offer.FETCH: _fetched,
 }

@@ -28,7 +28,7 @@ from kafka_proto.gateway.inputs import (
     Output,
     Settings,
     Started,
-    Timed,
+    TimedFault,
 )
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
@@ -100,7 +100,7 @@ class KafkaCluster:
             min_insync_replicas=min_insync_replicas)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses a release and level that there is not, before anything is started
-        self._plan: Iterable[Timed] = read_plan(faults, seed, self._settings) if faults else ()
+        self._plan: Iterable[TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()
         self._failed: BaseException | None = None
@@ -236,7 +236,7 @@ class KafkaCluster:
         """Let the next broker lead a partition, as `orders-0`, or where none is named each of them."""
         return self._begin("elect", partition=partition)
 
-    def inject(self, plan: Iterable[Timed]) -> None:
+    def inject(self, plan: Iterable[TimedFault]) -> None:
         """Begin the faults of a plan at their times from now on, as those that are drawn by chance."""
         self.on_server(lambda server: self._tasks.start_soon(server.inject_later, tuple(plan)))
 

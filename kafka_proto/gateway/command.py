@@ -26,12 +26,12 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     try:
         from kafka_proto.gateway.host import Host
         from kafka_proto.gateway.inputs import Started
-        from kafka_proto.gateway.lines import Lines
         from kafka_proto.gateway.offer import LEVELS, RELEASES
         from kafka_proto.gateway.plans import read_plan
         from kafka_proto.gateway.recording import Recording, check_writable
-        from kafka_proto.gateway.served import Served
         from kafka_proto.gateway.server import Seen, serve_until_signal
+        from kafka_proto.gateway.traffic import TrafficCounts
+        from kafka_proto.gateway.typed_faults import TypedFaults
     except ImportError as error:
         raise Refusal(f"serving needs the extra `gateway` ({error.name} is missing): "
                       "pip install 'kafka-proto[gateway]'") from None
@@ -53,7 +53,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     if path is not None:
         check_writable(path)
     topics = _topics(arguments)
-    served, recordings = Served(), list[Recording]()
+    served, recordings = TrafficCounts(), list[Recording]()
 
     def watch(host: Host, started: Started) -> Seen:
         recordings.append(Recording(host, started))
@@ -61,7 +61,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
 
     try:
         served_by = serve_until_signal(settings, topics, _announce, watch, plan,
-                                  Lines(settings, seed) if faults == FROM_STDIN else None)
+                                  TypedFaults(settings, seed) if faults == FROM_STDIN else None)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:

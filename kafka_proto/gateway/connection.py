@@ -30,7 +30,7 @@ MOST_PIPELINED = 1_000
 
 
 @attrs.frozen
-class Request:
+class WireRequest:
     """A request as it came: `number` counts the requests of its connection, and names it in `send`."""
 
     number: int
@@ -52,13 +52,13 @@ class Closed:
 class Received:
     """What came of some bytes: bytes to be written at once, then events."""
 
-    events: tuple[Request | Closed, ...] = ()
+    events: tuple[WireRequest | Closed, ...] = ()
     to_send: bytes = b""
 
 
 @attrs.define
 class _Answer:
-    request: Request
+    request: WireRequest
     frame: bytes
     response: bytes | None = None
     """Bytes once it is answered, none of them where nothing is to be written."""
@@ -94,7 +94,7 @@ class Connection:
         """Take bytes as they came from the client, of any number; no bytes mean that it will send no more."""
         if self.is_closed:
             return Received()
-        events: list[Request | Closed] = []
+        events: list[WireRequest | Closed] = []
         to_send = b""
         try:
             if not data:
@@ -127,20 +127,20 @@ class Connection:
             ready += self._under_way.popleft().response or b""
         return bytes(ready)
 
-    def _taken(self, frame: bytes) -> Request:
+    def _taken(self, frame: bytes) -> WireRequest:
         """Return a frame as a request that waits for its answer. Raises Malformed for what a broker does not take."""
         request = read_request(self._offer, frame, self._next)
         self._next += 1
         self._under_way.append(_Answer(request, frame))
         return request
 
-    def _api_versions(self, request: Request) -> Fields:
+    def _api_versions(self, request: WireRequest) -> Fields:
         if not self._offer.takes(API_VERSIONS, request.version):
             return unsupported_api_versions(self._offer)
         return answer_api_versions(self._offer, request.version, request.message)
 
 
-def read_request(offer: Offer, frame: bytes, number: int) -> Request:
+def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     """Return a frame as a request (`RequestHeader.parse`, `SocketServer.processCompletedReceives`).
 
     Raises Malformed for what a broker closes the connection for: bytes that are no request, an API or a version that it
@@ -152,7 +152,7 @@ def read_request(offer: Offer, frame: bytes, number: int) -> Request:
     correlation_id = int.from_bytes(fixed[4:], "big", signed=True)
     if not offer.takes(api_key, version):
         if api_key == API_VERSIONS:
-            return Request(number, api_key, version, correlation_id, None, {})
+            return WireRequest(number, api_key, version, correlation_id, None, {})
         raise Malformed(f"version {version} of API {api_key}, which is not offered")
     length = int.from_bytes(source.take(2), "big", signed=True)
     try:
@@ -162,10 +162,10 @@ def read_request(offer: Offer, frame: bytes, number: int) -> Request:
     if has_flexible_header("request", api_key, version):
         read_tags(source, {})
     message = read_message("request", api_key, version, source)
-    return Request(number, api_key, version, correlation_id, client_id, message)
+    return WireRequest(number, api_key, version, correlation_id, client_id, message)
 
 
-def encode_response(request: Request, response: Fields) -> bytes:
+def encode_response(request: WireRequest, response: Fields) -> bytes:
     """Return the frame of a response: header 1 where its version is flexible, but 0 for ApiVersions, then the body."""
     version = request.version
     out = bytearray(request.correlation_id.to_bytes(4, "big", signed=True))

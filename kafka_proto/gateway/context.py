@@ -15,7 +15,7 @@ import attrs
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
 
@@ -85,7 +85,7 @@ class AskedBroker:
         return self.leader(OFFSETS_PARTITION if is_group else self.cluster.placement.transaction_partition(key))
 
 
-Api = Callable[[AskedBroker, Request], Handling]
+Api = Callable[[AskedBroker, WireRequest], Handling]
 
 
 def number_of(broker: str) -> int:
@@ -118,11 +118,11 @@ def not_coordinator(here: AskedBroker, key: str | None, *, is_group: bool = Fals
     return NO_ERROR if is_here else code("NOT_COORDINATOR")
 
 
-def at_once(look: Callable[[AskedBroker, Request], Fields]) -> Api:
+def at_once(look: Callable[[AskedBroker, WireRequest], Fields]) -> Api:
     """Return the handler of an API that asks nobody."""
 
     @wraps(look)
-    def handling(here: AskedBroker, request: Request) -> Handling:
+    def handling(here: AskedBroker, request: WireRequest) -> Handling:
         return Reply(look(here, request))
         yield  # nothing: what makes it a generator
 

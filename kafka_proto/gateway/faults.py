@@ -13,7 +13,7 @@ Token = tuple[int, int]
 
 
 @attrs.frozen
-class Rule:
+class RequestFault:
     """A fault of requests; `seen` is how many of the name came since it began."""
 
     fault: Injected
@@ -43,10 +43,10 @@ class Parked:
 
 
 @attrs.frozen
-class Faults:
+class FaultsUnderWay:
     """All that is under way."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RequestFault, ...] = ()
     held: tuple[Held, ...] = ()
     parked: tuple[Parked, ...] = ()
     brokers: FrozenMap[int, tuple[Injected, ...]] = FrozenMap()
@@ -54,7 +54,7 @@ class Faults:
     links: tuple[Injected, ...] = ()
     """Faults between two brokers."""
 
-    def hit(self, name: str) -> tuple[Faults, tuple[Injected, ...]]:
+    def hit(self, name: str) -> tuple[FaultsUnderWay, tuple[Injected, ...]]:
         """Count a request for each rule of its name, and return the faults that hit it."""
         found: list[Injected] = []
         rules = []

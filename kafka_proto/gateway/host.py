@@ -18,9 +18,9 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
-from kafka_proto.gateway.connection import Closed, Connection, Request, read_request
+from kafka_proto.gateway.connection import Closed, Connection, WireRequest, read_request
 from kafka_proto.gateway.context import AskedBroker, Reply, Waits
-from kafka_proto.gateway.faults import FOREVER, Faults, Held, Parked, Rule, Token
+from kafka_proto.gateway.faults import FOREVER, FaultsUnderWay, Held, Parked, RequestFault, Token
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
     OF_REQUESTS,
@@ -40,7 +40,7 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
-from kafka_proto.gateway.under_way import Client, UnderWay, end_of, name_of
+from kafka_proto.gateway.under_way import ServedConnection, UnderWay, end_of, name_of
 from kafka_proto.log import PartitionLog
 
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
@@ -65,10 +65,10 @@ class Host:
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed()
-        self.faults = Faults()
+        self.faults = FaultsUnderWay()
         self.said: list[str] = []
         """What the last input was about, in words."""
-        self.clients: dict[int, Client] = {}
+        self.clients: dict[int, ServedConnection] = {}
         self._under_way: list[UnderWay] = []
         self._resumed: deque[int] = deque()
         self._looked = -1
@@ -109,7 +109,7 @@ class Host:
         if isinstance(given, Opened):
             if self.faults.is_down(given.broker):
                 return [Close(given.connection, f"b{given.broker} is down")]
-            self.clients[given.connection] = Client(Connection(self.offer), given.broker)
+            self.clients[given.connection] = ServedConnection(Connection(self.offer), given.broker)
             return []
         if isinstance(given, Gone):
             self._abandon(given.connection)
@@ -150,7 +150,7 @@ class Host:
             outputs.append(Close(number, client.ends))
             self._forget(number)
 
-    def _look_at(self, number: int, client: Client, request: Request, outputs: list[Output]) -> None:
+    def _look_at(self, number: int, client: ServedConnection, request: WireRequest, outputs: list[Output]) -> None:
         """Let the broker take a request, or what a fault makes of it."""
         name = name_of(request)
         self.faults, hits = self.faults.hit(name)
@@ -171,7 +171,7 @@ class Host:
             if "duplicate" in kinds and request.api_key != apis.FETCH:
                 self._ask(client.broker, request, transaction, (NO_CONNECTION, request.number), outputs)
 
-    def _ask(self, broker: int, request: Request, transaction: str, token: Token, outputs: list[Output]) -> None:
+    def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:
         """Let a broker take a request, and answer it if it can at once."""
         here = AskedBroker(self.settings, self.cluster, broker, transaction)
         each = UnderWay(token, broker, request, transaction, TABLE[request.api_key](here, request))
@@ -263,7 +263,7 @@ class Host:
         other = f" b{fault.other}" if fault.other else ""
         self.said.append(f"{fault.kind} {fault.request or fault.partition or f'b{fault.broker}'}{other}")
         if fault.kind in OF_REQUESTS:
-            self.faults = attrs.evolve(self.faults, rules=(*self.faults.rules, Rule(fault)))
+            self.faults = attrs.evolve(self.faults, rules=(*self.faults.rules, RequestFault(fault)))
             return
         if fault.kind == "elect":
             for p in (fault.partition,) if fault.partition else self.cluster.placement.all_partitions:

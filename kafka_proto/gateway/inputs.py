@@ -105,7 +105,7 @@ class Injected:
 
 
 @attrs.frozen
-class Timed:
+class TimedFault:
     """A fault that is to begin some milliseconds after the start; fields are those of `Injected`."""
 
     at_ms: int

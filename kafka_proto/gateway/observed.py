@@ -18,7 +18,7 @@ from harness.model import FrozenMap
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
 from kafka_proto.broker.group.offsets import OffsetRecord
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import PartitionLog
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
@@ -58,7 +58,7 @@ class Ledger:
 
 
 @attrs.frozen
-class Acknowledged:
+class AcknowledgedBatch:
     """A batch whose producer heard that it is in the log."""
 
     partition: str
@@ -85,13 +85,13 @@ class Observed:
     counts: FrozenMap[str, int] = FrozenMap()
     """By transactional id, how many transactions it began."""
     ledgers: FrozenMap[str, Ledger] = FrozenMap()
-    acknowledged: Chunks[Acknowledged] = NOTHING
+    acknowledged: Chunks[AcknowledgedBatch] = NOTHING
     heard: Chunks[Heard] = NOTHING
     broken: FrozenMap[str, str] = FrozenMap()
     """What an answer violated: the first reason by property."""
 
 
-def arrived(seen: Observed, request: Request) -> tuple[Observed, str]:
+def arrived(seen: Observed, request: WireRequest) -> tuple[Observed, str]:
     """Return the transaction that a request of a client is of, as it arrives."""
     owner = producer_of(request)
     if owner is None:
@@ -114,7 +114,7 @@ def arrived(seen: Observed, request: Request) -> tuple[Observed, str]:
     return attrs.evolve(seen, producers=seen.producers.set(key, (*others, now))), now.transaction
 
 
-def producer_of(request: Request) -> tuple[str, int, int] | None:
+def producer_of(request: WireRequest) -> tuple[str, int, int] | None:
     """Return transactional id, producer id and epoch of a request in a transaction; None where it is in none."""
     message = request.message
     if request.api_key == offer.PRODUCE:

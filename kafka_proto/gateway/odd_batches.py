@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.gateway.records import AFTER_LENGTH, HEADER, Record, read_header, with_checksum, write_batch
+from kafka_proto.gateway.records import AFTER_LENGTH, HEADER, WireRecord, read_header, with_checksum, write_batch
 
 LZ4_FRAME, ZSTD_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82", b"\x28\xb5\x2f\xfd\x20"
 STORED: Mapping[str, Callable[[bytes], bytes]] = {
@@ -29,7 +29,7 @@ def batch_of(produce: Mapping[str, Any], owner: Mapping[str, Any], now_ms: int) 
     odd: dict[str, Any] = produce["bytes"]
     values = [value.encode().ljust(odd.get("value_size", 0), b"x") for value in produce["records"]]
     data = write_batch(
-        [Record(None, value) for value in values], base_timestamp=now_ms + odd.get("ahead_ms", 0),
+        [WireRecord(None, value) for value in values], base_timestamp=now_ms + odd.get("ahead_ms", 0),
         producer_id=owner["producer_id"], producer_epoch=owner["producer_epoch"],
         base_sequence=produce.get("base_sequence", -1), is_transactional=produce.get("transactional", False),
         codec=odd.get("codec", "none"), offset_deltas=odd.get("offset_deltas"),

@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from harness.model import Refusal, Rule, Scenario, unknown
-from harness.model import Timed as TimedOfModel
+from harness.model import Refusal, Rule, Scenario, Timed, unknown
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.codec import api_name
-from kafka_proto.gateway.drawn import KINDS, draw, read_budget
-from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Settings, Timed
+from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Settings, TimedFault
 from kafka_proto.gateway.offer import offer_of
+from kafka_proto.gateway.random_plans import KINDS, draw, read_budget
 
 LONGEST_MS = 24 * 3_600 * 1_000
 BETWEEN = re.compile(r"[;\n]")
@@ -31,7 +30,7 @@ ELSEWHERE = ("reorder", "one_way", "skew")
 """Faults of scenarios that no connection of a real client has: TCP keeps the order and works both ways."""
 
 
-def read_plan(text: str, seed: int, settings: Settings) -> list[Timed]:
+def read_plan(text: str, seed: int, settings: Settings) -> list[TimedFault]:
     """Return the faults of a plan. Raises Refusal for one that cannot be, ValueError for a release that is none."""
     parts = [part for part in map(str.strip, BETWEEN.split(text)) if part]
     if not parts:
@@ -39,7 +38,7 @@ def read_plan(text: str, seed: int, settings: Settings) -> list[Timed]:
     return [timed for place, part in enumerate(parts) for timed in _Part(part, seed + place, settings).faults()]
 
 
-def written(timed: Timed) -> str:
+def written(timed: TimedFault) -> str:
     """Return a fault as it is written in a plan."""
     brokers = [f"b{number}" for number in (timed.broker, timed.other) if number]
     numbers = [f"{name}={number}" for name, number in (
@@ -63,7 +62,7 @@ class _Part:
         self._words = [word for word in text.split() if "=" not in word]
         self._numbers: dict[str, int] = {}
 
-    def faults(self) -> list[Timed]:
+    def faults(self) -> list[TimedFault]:
         """Return the faults that the part has."""
         kind = next((kind for kind in KINDS if self._words[:1] == [kind]), None)
         if not self._words or (self._text in KINDS and kind != "elect"):
@@ -90,25 +89,25 @@ class _Part:
             if name not in names:
                 raise self._wrong(f"{name} means nothing for {what}; it takes {', '.join(names)}")
 
-    def _verb(self, kind: FaultKind, about: Sequence[str]) -> Timed:
+    def _verb(self, kind: FaultKind, about: Sequence[str]) -> TimedFault:
         at, lasts = self._numbers.get("at_ms", 0), self._numbers.get("for_ms")
         if kind in OF_REQUESTS:
             self._only(kind, "nth", *(["for_ms"] if kind == "delay" else []), "at_ms")
             if len(about) != 1:
                 raise self._wrong(f"{kind} takes the name of one request, as {kind} EndTxn")
-            return Timed(at, kind, self._request(about[0]), self._numbers.get("nth", 1), for_ms=lasts)
+            return TimedFault(at, kind, self._request(about[0]), self._numbers.get("nth", 1), for_ms=lasts)
         if kind == "elect":
             self._only(kind, "at_ms")
             if len(about) > 1 or not all(map(PARTITION.fullmatch, about)):
                 raise self._wrong("elect takes one partition, as elect orders-0, or none for all of them")
-            return Timed(at, kind, partition="".join(about))
+            return TimedFault(at, kind, partition="".join(about))
         self._only(kind, "for_ms", "at_ms")
         most = 2 if kind == "partition" else 1
         if not 1 <= len(about) <= most or len({*about}) < len(about):
             raise self._wrong(f"{kind} takes one broker, as {kind} b1" + (
                 ", or two that are to be cut off from each other, as partition b1 b2" if most == 2 else ""))
         one, *other = map(self._broker, about)
-        return Timed(at, kind, broker=one, for_ms=lasts, other=other[0] if other else 0)
+        return TimedFault(at, kind, broker=one, for_ms=lasts, other=other[0] if other else 0)
 
     def _request(self, name: str) -> str:
         if (wrong := no_request(name, self._settings)) is not None:
@@ -121,7 +120,7 @@ class _Part:
             raise self._wrong(f"there is no broker {name!r}; there are {', '.join(known)}")
         return known[name]
 
-    def _of_scenario(self) -> list[Timed]:
+    def _of_scenario(self) -> list[TimedFault]:
         name, *more = self._words
         known = {scenario.name: scenario for scenario in scenarios()}
         if name not in known or more:
@@ -136,7 +135,7 @@ class _Part:
     def _scaled(self, ms: int) -> int:
         return ms * self._numbers.get("timeout_ms", CLIENT_TIMEOUT_MS) // MODEL_TIMEOUT_MS
 
-    def _ruled(self, scenario: Scenario) -> Iterator[Timed]:
+    def _ruled(self, scenario: Scenario) -> Iterator[TimedFault]:
         """Yield the faults of chosen requests, and the losses of chosen answers."""
         for rule in scenario.faults.rules:
             name = self._sent_by_clients(rule)
@@ -146,7 +145,7 @@ class _Part:
                 kind = "lose" if rule.kind == "drop" else None
             if kind is None or rule.source or rule.dest:
                 raise self._wrong(f"a {rule.kind} of {rule.message} cannot be had from outside")
-            yield Timed(0, kind, name, rule.nth, for_ms=self._scaled(rule.delay_ms) if kind == "delay" else None)
+            yield TimedFault(0, kind, name, rule.nth, for_ms=self._scaled(rule.delay_ms) if kind == "delay" else None)
 
     def _sent_by_clients(self, rule: Rule) -> str:
         name = rule.message.removesuffix("Request").removesuffix("Response")
@@ -155,20 +154,20 @@ class _Part:
                               "`partition b1 b2` cuts two of them off from each other")
         return name
 
-    def _at_times(self, scenario: Scenario) -> Iterator[Timed]:
+    def _at_times(self, scenario: Scenario) -> Iterator[TimedFault]:
         """Yield the faults that begin at their times."""
         for timed in scenario.faults.timed:
             kind = next((kind for kind in OF_BROKERS if kind == timed.kind), None)
             if kind is None or not all(re.fullmatch("b[0-9]+", who) for who in timed.who):
                 raise self._wrong(f"{timed.kind} of {' and '.join(timed.who)} cannot be had with real connections")
             one, *other = map(self._broker, timed.who)
-            yield Timed(self._scaled(timed.at_ms), kind, broker=one, for_ms=self._lasting(timed),
-                        other=other[0] if other else 0)
+            yield TimedFault(self._scaled(timed.at_ms), kind, broker=one, for_ms=self._lasting(timed),
+                             other=other[0] if other else 0)
 
-    def _lasting(self, timed: TimedOfModel) -> int | None:
+    def _lasting(self, timed: Timed) -> int | None:
         return None if timed.until_ms is None else self._scaled(timed.until_ms - timed.at_ms)
 
-    def _by_chance(self, scenario: Scenario) -> list[Timed]:
+    def _by_chance(self, scenario: Scenario) -> list[TimedFault]:
         """Return faults as often as the scenario may choose them; of what is lost, half are answers."""
         faults = scenario.faults
         for kind in ELSEWHERE:
@@ -184,8 +183,7 @@ class _Part:
 
 def scenarios() -> Iterable[Scenario]:
     """Return the scenarios of transactions."""
-    from kafka_proto.cluster import scenarios as whole
-    from kafka_proto.stack import scenarios as stack
-    from kafka_proto.transactions import scenarios as transactions
+    from kafka_proto.cluster.scenarios import SCENARIOS
+    from kafka_proto.transactions.scenarios import SCENARIOS as OF_SPECS
 
-    return (*whole.SCENARIOS, *stack.SCENARIOS, *transactions.SCENARIOS)
+    return (*SCENARIOS, *OF_SPECS)

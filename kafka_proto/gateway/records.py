@@ -48,7 +48,7 @@ class ShortBatch(BadBatch):
 
 
 @attrs.frozen
-class Record:
+class WireRecord:
     """A record; its offset and time stamp are relative to those of its batch."""
 
     key: bytes | None
@@ -182,7 +182,7 @@ def _check_counts(header: BatchHeader) -> None:
         raise BadBatch("INVALID_RECORD", f"sequence {header.base_sequence} of a producer")
 
 
-def read_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
+def read_records(batch: bytes, header: BatchHeader) -> Iterator[WireRecord]:
     """Yield the records of a batch, as many as it says, packed by none of `UNREAD`. Raises BadBatch."""
     source = Source(_unpacked(batch[HEADER.size :], header))
     try:
@@ -209,7 +209,7 @@ def _unpacked(packed: bytes, header: BatchHeader) -> bytes:
     return plain
 
 
-def _record(source: Source) -> Record:
+def _record(source: Source) -> WireRecord:
     length = read_zigzag(source)
     end = source.at + length
     source.take(1)
@@ -221,7 +221,7 @@ def _record(source: Source) -> Record:
     headers = tuple(_header(source) for _ in range(count))
     if source.at != end:
         raise Malformed(f"a record has not the {length} bytes that it says")
-    return Record(key, value, headers, timestamp_delta, offset_delta)
+    return WireRecord(key, value, headers, timestamp_delta, offset_delta)
 
 
 def _header(source: Source) -> tuple[str, bytes | None]:
@@ -259,7 +259,7 @@ def write_zigzag(out: bytearray, value: int) -> None:
 
 
 def write_batch(
-    records: Iterable[Record], *, base_offset: int = 0, base_timestamp: int = NO_TIMESTAMP, producer_id: int = -1,
+    records: Iterable[WireRecord], *, base_offset: int = 0, base_timestamp: int = NO_TIMESTAMP, producer_id: int = -1,
     producer_epoch: int = -1, base_sequence: int = -1, is_transactional: bool = False, is_control: bool = False,
     codec: str = "none", partition_leader_epoch: int = -1, offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
@@ -285,7 +285,7 @@ def with_checksum(batch: bytes) -> bytes:
     return batch[: CHECKED_FROM - 4] + checksum.to_bytes(4, "big") + covered
 
 
-def _write_record(out: bytearray, record: Record, offset_delta: int) -> None:
+def _write_record(out: bytearray, record: WireRecord, offset_delta: int) -> None:
     body = bytearray(1)
     write_zigzag(body, record.timestamp_delta)
     write_zigzag(body, offset_delta)
@@ -314,6 +314,6 @@ def write_marker(
     committed: bool, producer_id: int, producer_epoch: int, coordinator_epoch: int, base_offset: int, timestamp: int
 ) -> bytes:
     """Return the control batch that ends a transaction (`EndTransactionMarker`): version 0, type 1 for a commit."""
-    marker = Record(MARKER_KEY.pack(0, int(committed)), MARKER_VALUE.pack(0, coordinator_epoch))
+    marker = WireRecord(MARKER_KEY.pack(0, int(committed)), MARKER_VALUE.pack(0, coordinator_epoch))
     return write_batch([marker], base_offset=base_offset, base_timestamp=timestamp, producer_id=producer_id,
                        producer_epoch=producer_epoch, is_transactional=True, is_control=True, partition_leader_epoch=0)

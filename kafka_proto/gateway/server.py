@@ -17,7 +17,7 @@ import trio
 
 from harness.model import FrozenMap
 from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, Timed
+from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, TimedFault
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -112,7 +112,9 @@ class Server:
         """Return how many faults have begun; they are numbered from 1."""
         return self._faults
 
-    async def inject_later(self, faults: Iterable[Timed], say: Callable[[int, Timed], None] | None = None) -> None:
+    async def inject_later(
+        self, faults: Iterable[TimedFault], say: Callable[[int, TimedFault], None] | None = None
+    ) -> None:
         """Begin faults at their times, in milliseconds from now; `say` is handed each with its number."""
         begun = trio.current_time()
         for timed in sorted(faults, key=lambda timed: timed.at_ms):
@@ -230,10 +232,10 @@ Watch = Callable[[Host, Started], Seen]
 class Obeys(Protocol):
     """What is done about lines on stdin."""
 
-    def take(self, server: Server, line: str) -> Iterable[Timed]:
+    def take(self, server: Server, line: str) -> Iterable[TimedFault]:
         """Do what a line says, or return the faults that it begins."""
 
-    def begun(self, number: int, timed: Timed) -> None:
+    def begun(self, number: int, timed: TimedFault) -> None:
         """A fault has begun, which is ended by its number."""
 
 
@@ -249,7 +251,7 @@ async def obey(server: Server, obeys: Obeys, later: trio.Nursery) -> None:
 
 def serve_until_signal(
     settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
-    faults: Iterable[Timed] = (), obeys: Obeys | None = None,
+    faults: Iterable[TimedFault] = (), obeys: Obeys | None = None,
 ) -> Host:
     """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
 

@@ -14,10 +14,10 @@ from kafka_proto.conformance.notes import DELIVERED, HELD, NO_MARKER, PASSED, RE
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.errors import BY_NAME, NAMES
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.fetched import batches, shown, text
+from kafka_proto.gateway.fetch_reader import batches, shown, text
 from kafka_proto.gateway.held_markers import HeldMarkers
 from kafka_proto.gateway.odd_batches import batch_of
-from kafka_proto.gateway.records import BatchHeader, Record
+from kafka_proto.gateway.records import BatchHeader, WireRecord
 from kafka_proto.gateway.verbatim import Verbatim, api_key
 from kafka_proto.requests import partition_name
 
@@ -197,7 +197,7 @@ class Situation:
     def rows(self, found: Fields) -> list[list[Any]]:
         return [self._row(*batch) for batch in batches(found)]
 
-    def _row(self, header: BatchHeader, records: list[Record]) -> list[Any]:
+    def _row(self, header: BatchHeader, records: list[WireRecord]) -> list[Any]:
         kind = ("txn" if header.is_transactional else "plain") + ("+ctl" if header.is_control else "")
         values = [text(header, record) for record in records]
         return [header.base_offset, self.symbols.producer_name(header.producer_id), header.producer_epoch,

@@ -8,19 +8,19 @@ import attrs
 
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import api_name
-from kafka_proto.gateway.connection import Connection, Request
+from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import Handling
 from kafka_proto.gateway.faults import FOREVER, Token
 
 
 @attrs.define
-class Client:
+class ServedConnection:
     """A connection with its broker and what waits on it."""
 
     connection: Connection
     broker: int
-    waiting: deque[Request] = attrs.field(factory=deque)
-    asked: Request | None = None
+    waiting: deque[WireRequest] = attrs.field(factory=deque)
+    asked: WireRequest | None = None
     """The request that is looked at, or held back, until it is answered."""
     ends: str | None = None
     """Why it will be closed once its requests are answered."""
@@ -38,7 +38,7 @@ class UnderWay:
 
     token: Token
     broker: int
-    request: Request
+    request: WireRequest
     transaction: str
     handling: Handling
     asked: tuple[int, ...] = ()
@@ -48,11 +48,11 @@ class UnderWay:
     """How much had happened when it looked last."""
 
 
-def name_of(request: Request) -> str:
+def name_of(request: WireRequest) -> str:
     return api_name(request.api_key, request.version)
 
 
-def end_of(request: Request) -> str:
+def end_of(request: WireRequest) -> str:
     """Return what an EndTxn asks for."""
     if request.api_key != apis.END_TXN:
         return ""

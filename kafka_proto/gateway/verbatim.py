@@ -16,8 +16,8 @@ from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.apis.topics import TOPIC_SETTINGS
 from kafka_proto.gateway.codec import has_version
-from kafka_proto.gateway.fetched import batches, text
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.fetch_reader import batches, text
+from kafka_proto.gateway.records import WireRecord, write_batch
 
 HOME = "~"
 PRODUCER = re.compile(r"pid[0-9]+")
@@ -61,7 +61,7 @@ class Verbatim:
             case {"bytes": content}:
                 return content.encode()
             case {"batch": records, **how}:
-                kept = [Record(None, content.encode(), timestamp_delta=after) for content, after in records]
+                kept = [WireRecord(None, content.encode(), timestamp_delta=after) for content, after in records]
                 return write_batch(kept, base_timestamp=self._now_ms, **self.written(how))
             case dict():
                 return {name: self.written(part) for name, part in value.items()}

@@ -12,11 +12,12 @@ from itertools import combinations, permutations
 import attrs
 
 from harness.model import Property, Reason, Step, View, always, eventually, sometimes
-from kafka_proto.replication.clients import Acknowledged, ConsumerState, ProducerState, Read
+from kafka_proto.replication.checks import ReplicaChecks
+from kafka_proto.replication.clients import AcknowledgedRecord, ConsumerState, Read, ReplicaClientState
 from kafka_proto.replication.controller import CONTROLLER, ControllerState
 from kafka_proto.replication.leadership import is_true_leader
-from kafka_proto.replication.log import first_disagreement, record_at
-from kafka_proto.replication.partition import Replica, ReplicaState, follows, leads, serves_consumers
+from kafka_proto.replication.log import record_at
+from kafka_proto.replication.partition import Replica, ReplicaState, leads, serves_consumers
 from kafka_proto.replication.quorum import Quorum
 
 SAFETY = ("StrongIsr", "WeakIsr", "LogMatching", "FollowerLogMatches", "AckDurability", "StableReads", "IsrEligibility")
@@ -55,65 +56,20 @@ def properties(names: ReplicaNames) -> tuple[Property, ...]:
         state: ReplicaState = view[name]
         return state
 
-    def strong_isr(view: View, pair: tuple[str, str]) -> Reason:
-        leader, member = pair
-        if not leads(k[leader], replica(view, leader)) or member not in partition(view).isr:
-            return None
-        return disagreement(view, leader, member, "in the quorum's ISR")
+    checks = ReplicaChecks(k, replica, partition, names.loses_tails)
 
-    def weak_isr(view: View, pair: tuple[str, str]) -> Reason:
-        leader, member = pair
-        if not leads(k[leader], replica(view, leader)) or member not in replica(view, leader).isr:
-            return None
-        return disagreement(view, leader, member, f"in {leader}'s own ISR")
-
-    def disagreement(view: View, leader: str, member: str, where: str) -> Reason:
-        one, other = replica(view, leader), replica(view, member)
-        if names.loses_tails and not other.active:
-            return None
-        offset = first_disagreement(one.log, other.log, one.high_watermark)
-        if offset is None:
-            return None
-        return (
-            f"{member} is {where} but does not hold {leader}'s record at offset {offset}, while {leader} leads "
-            f"epoch {one.leader_epoch} with the high watermark {one.high_watermark}"
-        )
-
-    def log_matching(view: View, pair: tuple[str, str]) -> Reason:
-        one, other = replica(view, pair[0]), replica(view, pair[1])
-        offset = first_disagreement(one.log, other.log, min(one.high_watermark, other.high_watermark))
-        if offset is None:
-            return None
-        return f"{pair[0]} and {pair[1]} hold different records at offset {offset}, below their high watermarks"
-
-    def follower_log_matches(view: View, pair: tuple[str, str]) -> Reason:
-        leader, follower = pair
-        one, other = replica(view, leader), replica(view, follower)
-        if not leads(k[leader], one) or not follows(k[follower], other):
-            return None
-        if other.leader != leader or other.leader_epoch != one.leader_epoch:
-            return None
-        offset = first_disagreement(one.log, other.log, min(len(one.log), len(other.log)))
-        if offset is None:
-            return None
-        return f"{follower} follows {leader} in epoch {one.leader_epoch}, but holds another record at offset {offset}"
+    def of_pair(check: Callable[[View, str, str], Reason]) -> Callable[[View, tuple[str, str]], Reason]:
+        return lambda view, pair: check(view, *pair)
 
     def ack_durability(view: View, pair: tuple[str, str]) -> Reason:
         producer, leader = pair
-        local: ProducerState = view[producer]
+        local: ReplicaClientState = view[producer]
         s, q = replica(view, leader), partition(view)
         if not leads(k[leader], s) or not is_true_leader(leader, s.leader, s.leader_epoch, q.leader, q.leader_epoch):
             return None
         if names.loses_tails and names.crashes(view) >= k[leader].min_insync_replicas:
             return None
         return next((why for ack in local.acknowledged if (why := lost(k[leader], s, ack))), None)
-
-    def eligibility(view: View, member: str) -> Reason:
-        q = partition(view)
-        entered = q.entered.get(member, q.broker_epochs[member])
-        if member not in q.isr or len(q.isr) == 1 or entered == q.broker_epochs[member]:
-            return None
-        return f"{member} is in the ISR as of broker epoch {entered}, but has registered {q.broker_epochs[member]}"
 
     def unanswered(view: View) -> Reason:
         sending = [p for p in names.producers if view[p].sending is not None]
@@ -135,14 +91,15 @@ def properties(names: ReplicaNames) -> tuple[Property, ...]:
         return None
 
     return (
-        always("StrongIsr", strong_isr, over=pairs, source="KafkaReplication; R1"),
-        always("WeakIsr", weak_isr, over=pairs, source="KafkaReplication; R2"),
-        always("LogMatching", log_matching, over=tuple(combinations(names.names, 2)), source="R3"),
-        always("FollowerLogMatches", follower_log_matches, over=pairs, source="R3, after a truncation"),
+        always("StrongIsr", of_pair(checks.strong_isr), over=pairs, source="KafkaReplication; R1"),
+        always("WeakIsr", of_pair(checks.weak_isr), over=pairs, source="KafkaReplication; R2"),
+        always("LogMatching", of_pair(checks.log_matching), over=tuple(combinations(names.names, 2)), source="R3"),
+        always("FollowerLogMatches", of_pair(checks.follower_log_matches), over=pairs,
+               source="R3, after a truncation"),
         always("AckDurability", ack_durability, over=tuple((p, r) for p in names.producers for r in names.names),
                source="R4"),
         always("StableReads", lambda view: unstable(sorted_reads(names, view)), source="R5, KIP-207"),
-        always("IsrEligibility", eligibility, over=names.names, source="R6, KIP-903"),
+        always("IsrEligibility", checks.eligibility, over=names.names, source="R6, KIP-903"),
         eventually("EverybodyIsAnswered", unanswered, source="ours"),
         eventually("FollowersCatchUp", behind, source="ours"),
         sometimes("HighWatermarkRises", lambda _, step: step.action == "IncreaseHighWatermark", on="step"),
@@ -162,7 +119,7 @@ def partition(view: View) -> Quorum:
     return local.partition
 
 
-def lost(k: Replica, s: ReplicaState, ack: Acknowledged) -> Reason:
+def lost(k: Replica, s: ReplicaState, ack: AcknowledgedRecord) -> Reason:
     """Say how an acknowledged record cannot be read from the leader, or return None."""
     found = record_at(s.log, ack.offset)
     if found is None or found.value != ack.value:

@@ -12,14 +12,14 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, fresh
-from kafka_proto.replication.messages import Error, Poll, PollResponse, ProduceRequest, ProduceResponse
+from kafka_proto.replication.messages import Poll, PollResponse, ProduceRequest, ProduceResponse, ReplicaError
 
 AT_ONCE = 3
 """How often a record that is refused is sent again at once, before the producer backs off."""
 
 
 @attrs.frozen
-class Acknowledged:
+class AcknowledgedRecord:
     """A record that was acknowledged by all in-sync replicas."""
 
     offset: int
@@ -35,7 +35,7 @@ class Sending:
 
 
 @attrs.frozen
-class ProducerState:
+class ReplicaClientState:
     """The local state of a producer."""
 
     sent: int = 0
@@ -46,10 +46,10 @@ class ProducerState:
     """Who leads, as the last answer had it."""
     tries: int = 0
     """How often the record was refused since it was begun, or since the producer last backed off."""
-    acknowledged: tuple[Acknowledged, ...] = ()
+    acknowledged: tuple[AcknowledgedRecord, ...] = ()
 
 
-class PartitionProducer(Actor[ProducerState]):
+class PartitionProducer(Actor[ReplicaClientState]):
     """The actor of one producer. It sends its records one after the other."""
 
     def __init__(self, name: str, replicas: tuple[str, ...], records: int, acks: tuple[str, ...]) -> None:
@@ -57,9 +57,9 @@ class PartitionProducer(Actor[ProducerState]):
         self.replicas = replicas
         self.records = records
         self.acks = acks
-        self.initial = ProducerState()
+        self.initial = ReplicaClientState()
 
-    def step(self, local: ProducerState) -> Iterable[Turn[ProducerState]]:
+    def step(self, local: ReplicaClientState) -> Iterable[Turn[ReplicaClientState]]:
         if local.sending is None and local.sent < self.records:
             value = f"{self.name}-{local.sent + 1}"
             for acks in self.acks:
@@ -72,64 +72,66 @@ class PartitionProducer(Actor[ProducerState]):
             for replica in self.asked(local):
                 yield self.request(local, replica, "SendAgain", (self.name, replica))
 
-    def asked(self, local: ProducerState) -> tuple[str, ...]:
+    def asked(self, local: ReplicaClientState) -> tuple[str, ...]:
         """Return whom the producer may ask."""
         return self.replicas if local.leader is None else (local.leader,)
 
     def request(
-        self, local: ProducerState, replica: str, action: str, args: tuple[str, ...]
-    ) -> Turn[ProducerState]:
+        self, local: ReplicaClientState, replica: str, action: str, args: tuple[str, ...]
+    ) -> Turn[ReplicaClientState]:
         assert local.sending is not None
         number = local.correlation + 1
         produce = ProduceRequest(local.sending.value, local.sending.acks, number, source=self.name, dest=replica)
         return Turn(action, args, attrs.evolve(local, awaits=True, correlation=number), (produce,))
 
-    def on_message(self, local: ProducerState, message: Message) -> Iterable[Turn[ProducerState]]:
+    def on_message(self, local: ReplicaClientState, message: Message) -> Iterable[Turn[ReplicaClientState]]:
         action, who = "ReceiveProduceResponse", (self.name, message.source)
         if not isinstance(message, ProduceResponse):
             return
         if not local.awaits or message.correlation != local.correlation:
             yield Turn("IgnoreProduceResponse", who, local)
             return
-        leader = message.current_leader if message.error is Error.NOT_LEADER_OR_FOLLOWER else message.source
-        leader = None if leader == message.source and message.error is Error.NOT_LEADER_OR_FOLLOWER else leader
+        leader = message.current_leader if message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER else message.source
+        leader = None if leader == message.source and message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER else leader
         after = attrs.evolve(local, awaits=False, leader=leader)
-        if message.error is Error.NONE:
+        if message.error is ReplicaError.NONE:
             yield self.succeeded(after, action, who, message)
-        elif message.error.is_definite or message.error is Error.NOT_LEADER_OR_FOLLOWER:
+        elif message.error.is_definite or message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER:
             yield Turn(action, who, attrs.evolve(after, tries=local.tries + 1))
         else:
             yield self.gave_up(after, action, who, message.error)
 
     def succeeded(
-        self, local: ProducerState, action: str, who: tuple[str, ...], response: ProduceResponse
-    ) -> Turn[ProducerState]:
+        self, local: ReplicaClientState, action: str, who: tuple[str, ...], response: ProduceResponse
+    ) -> Turn[ReplicaClientState]:
         assert local.sending is not None
         kept = local.acknowledged
         if local.sending.acks == "all":
-            kept = (*kept, Acknowledged(response.base_offset, local.sending.value))
+            kept = (*kept, AcknowledgedRecord(response.base_offset, local.sending.value))
         value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "offset": response.base_offset})
         after = attrs.evolve(local, sending=None, tries=0, acknowledged=kept)
         return Turn(action, who, after, op=Op(self.name, "send", "ok", value))
 
-    def gave_up(self, local: ProducerState, action: str, who: tuple[str, ...], error: Error) -> Turn[ProducerState]:
+    def gave_up(
+        self, local: ReplicaClientState, action: str, who: tuple[str, ...], error: ReplicaError
+    ) -> Turn[ReplicaClientState]:
         """End the operation: nobody knows whether the record is in the log."""
         assert local.sending is not None
         value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "error": str(error)})
         after = attrs.evolve(local, sending=None, tries=0, awaits=False)
         return Turn(action, who, after, op=Op(self.name, "send", "info", value))
 
-    def timers(self, local: ProducerState) -> tuple[str, ...]:
+    def timers(self, local: ReplicaClientState) -> tuple[str, ...]:
         if local.awaits:
             return ("RequestTimeout",)
         return ("RetryBackoff",) if local.tries > AT_ONCE else ()
 
-    def timer_fired(self, local: ProducerState, timer: str) -> Iterable[Turn[ProducerState]]:
+    def timer_fired(self, local: ReplicaClientState, timer: str) -> Iterable[Turn[ReplicaClientState]]:
         if timer == "RetryBackoff":
             yield Turn(timer, (self.name,), attrs.evolve(local, tries=0, leader=None))
             return
         after = attrs.evolve(local, leader=None)
-        yield self.gave_up(after, timer, (self.name,), Error.REQUEST_TIMED_OUT)
+        yield self.gave_up(after, timer, (self.name,), ReplicaError.REQUEST_TIMED_OUT)
 
 
 @attrs.frozen
@@ -184,7 +186,7 @@ class PartitionConsumer(Actor[ConsumerState]):
             return
         if not local.awaits or message.correlation != local.polls:
             yield Turn("IgnorePollResponse", who, local)
-        elif message.error is not Error.NONE:
+        elif message.error is not ReplicaError.NONE:
             leader = None if message.leader == message.source else message.leader
             value = FrozenMap({"offset": local.asked, "error": str(message.error)})
             after = attrs.evolve(local, awaits=False, leader=leader)
@@ -208,9 +210,9 @@ class PartitionConsumer(Actor[ConsumerState]):
         return ("RequestTimeout",) if local.awaits else ()
 
     def timer_fired(self, local: ConsumerState, timer: str) -> Iterable[Turn[ConsumerState]]:
-        value = FrozenMap({"offset": local.asked, "error": str(Error.REQUEST_TIMED_OUT)})
+        value = FrozenMap({"offset": local.asked, "error": str(ReplicaError.REQUEST_TIMED_OUT)})
         after = attrs.evolve(local, awaits=False, leader=None)
         yield Turn(timer, (self.name,), after, op=Op(self.name, "poll", "info", value))
 
 
-TYPES: tuple[type, ...] = (Acknowledged, Sending, ProducerState, Read, ConsumerState)
+TYPES: tuple[type, ...] = (AcknowledgedRecord, Sending, ReplicaClientState, Read, ConsumerState)

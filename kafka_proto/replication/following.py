@@ -10,12 +10,12 @@ import attrs
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import log, truncation
 from kafka_proto.replication.messages import (
-    Error,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
+    ReplicaError,
 )
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState, Response, then, truncated
 from kafka_proto.replication.truncation import EpochEnd
@@ -68,7 +68,7 @@ def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpoc
     """Take the answer to a look-up as the version has it, unless it is late or an error."""
     if not is_awaited(s, response) or s.becoming is None:
         return ReplicaOutcome(s, detail="not awaited")
-    if response.error is not Error.NONE:
+    if response.error is not ReplicaError.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     return k.version.learn_end_offset(k, s, response, s.becoming)
 
@@ -108,10 +108,10 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
     """Append the record that was fetched and take the high watermark over (`FollowerReplicate`), then fetch on."""
     if not is_awaited(s, response):
         return ReplicaOutcome(s, detail="not awaited")
-    if response.error is Error.DIVERGING_EPOCH:
+    if response.error is ReplicaError.DIVERGING_EPOCH:
         assert response.diverging_epoch is not None
         return truncate(k, s, response.diverging_epoch)
-    if response.error is not Error.NONE:
+    if response.error is not ReplicaError.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))

@@ -16,14 +16,14 @@ from kafka_proto.replication import log, truncation
 from kafka_proto.replication.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    Error,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
+    ReplicaError,
 )
-from kafka_proto.replication.records import Entry, Isr, members
+from kafka_proto.replication.records import Isr, ReplicaEntry, members
 from kafka_proto.replication.replica_state import (
     Completed,
     Fetched,
@@ -84,9 +84,9 @@ def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
     if fetch.fetch_offset < len(s.log):
-        return heard, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
+        return heard, fetched(k, s, fetch, ReplicaError.NONE, s.log[fetch.fetch_offset])
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
-        return heard, fetched(k, s, fetch, Error.NONE)
+        return heard, fetched(k, s, fetch, ReplicaError.NONE)
     return heard, None
 
 
@@ -95,19 +95,19 @@ def answer_fetch_in_epoch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> F
     if fetch.current_leader_epoch == s.leader_epoch:
         return answer_fetch(k, s, fetch)
     newer = fetch.current_leader_epoch > s.leader_epoch
-    return None, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
+    return None, None if newer else fetched(k, s, fetch, ReplicaError.FENCED_LEADER_EPOCH)
 
 
 def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     """KIP-320's first try: as above, unless the follower has to truncate first."""
     if not truncation.diverges(s.log, fetch.fetch_offset, fetch.last_fetched_epoch):
         return answer_fetch(k, s, fetch)
-    answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
+    answer = fetched(k, s, fetch, ReplicaError.DIVERGING_EPOCH)
     return None, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
 
 
 def fetched(
-    k: Replica, s: ReplicaState, fetch: FetchRequest, error: Error, entry: Entry | None = None
+    k: Replica, s: ReplicaState, fetch: FetchRequest, error: ReplicaError, entry: ReplicaEntry | None = None
 ) -> FetchResponse:
     """Return the answer to a fetch."""
     return k.to(
@@ -138,11 +138,12 @@ def answer_look_up_in_epoch(
     if asked.current_leader_epoch == s.leader_epoch:
         return answer_largest_epoch(k, s, asked)
     newer = asked.current_leader_epoch > s.leader_epoch
-    return None if newer else looked_up(k, asked, None, Error.FENCED_LEADER_EPOCH)
+    return None if newer else looked_up(k, asked, None, ReplicaError.FENCED_LEADER_EPOCH)
 
 
 def looked_up(
-    k: Replica, asked: OffsetsForLeaderEpochRequest, answer: truncation.EpochEnd | None, error: Error = Error.NONE
+    k: Replica, asked: OffsetsForLeaderEpochRequest, answer: truncation.EpochEnd | None,
+    error: ReplicaError = ReplicaError.NONE,
 ) -> OffsetsForLeaderEpochResponse:
     """Return the answer to a look-up."""
     return k.to(
@@ -151,13 +152,13 @@ def looked_up(
     )
 
 
-def may_append(k: Replica, s: ReplicaState, acks: str) -> Error:
+def may_append(k: Replica, s: ReplicaState, acks: str) -> ReplicaError:
     """Say why a record is not appended, or `NONE`."""
     if not leads(k, s):
-        return Error.NOT_LEADER_OR_FOLLOWER
+        return ReplicaError.NOT_LEADER_OR_FOLLOWER
     if acks == "all" and not has_enough_in_sync(k, s):
-        return Error.NOT_ENOUGH_REPLICAS
-    return Error.NONE
+        return ReplicaError.NOT_ENOUGH_REPLICAS
+    return ReplicaError.NONE
 
 
 def has_enough_in_sync(k: Replica, s: ReplicaState) -> bool:
@@ -172,12 +173,12 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
     With `0` nobody does.
     """
     error = may_append(k, s, acks)
-    if error is not Error.NONE:
+    if error is not ReplicaError.NONE:
         return ReplicaOutcome(s, completed=(Completed(callback, error, -1),), detail=error)
     offset = len(s.log)
     waits = ((offset, callback),) if acks == "all" else ()
-    after = attrs.evolve(s, log=(*s.log, Entry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
-    done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
+    after = attrs.evolve(s, log=(*s.log, ReplicaEntry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
+    done = (Completed(callback, ReplicaError.NONE, offset),) if acks == "1" else ()
     return then(ReplicaOutcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 
 
@@ -205,7 +206,7 @@ def known_end_offset(s: ReplicaState, follower: str) -> int | None:
 def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
     """Pass one record, complete what waits for it, and tell the followers who wait for news."""
     offset = s.high_watermark + 1
-    error = Error.NONE if has_enough_in_sync(k, s) else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    error = ReplicaError.NONE if has_enough_in_sync(k, s) else ReplicaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     done = tuple(Completed(callback, error, at) for at, callback in s.callbacks if at < offset)
     after = attrs.evolve(
         s, high_watermark=offset, callbacks=tuple(waiting for waiting in s.callbacks if waiting[0] >= offset)
@@ -264,10 +265,10 @@ def serves_consumers(k: Replica, s: ReplicaState) -> bool:
     return leads(k, s) and in_sync.is_in_current_epoch(s.high_watermark, s.log, s.leader_epoch)
 
 
-def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, Entry | None]:
+def read(k: Replica, s: ReplicaState, offset: int) -> tuple[ReplicaError, ReplicaEntry | None]:
     """Return the record at an offset for a consumer, None where the high watermark is not above it, or an error."""
     if not leads(k, s):
-        return Error.NOT_LEADER_OR_FOLLOWER, None
+        return ReplicaError.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):
-        return Error.OFFSET_NOT_AVAILABLE, None
-    return Error.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None
+        return ReplicaError.OFFSET_NOT_AVAILABLE, None
+    return ReplicaError.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None

@@ -10,11 +10,11 @@ import attrs
 
 from harness.model import FrozenMap, Message, Value, absent_if_none, fresh, ordered
 from kafka_proto.errors import ErrorCode
-from kafka_proto.replication.records import Entry, Isr
+from kafka_proto.replication.records import Isr, ReplicaEntry
 from kafka_proto.replication.truncation import EpochEnd
 
 
-class Error(ErrorCode):
+class ReplicaError(ErrorCode):
     """Response codes, as Kafka spells them."""
 
     NONE = "NONE"
@@ -89,8 +89,8 @@ class FetchRequest(PartitionMessage):
 class FetchResponse(PartitionMessage):
     """The next record, or none where only the high watermark is new, or an error."""
 
-    error: Error
-    entry: Entry | None
+    error: ReplicaError
+    entry: ReplicaEntry | None
     high_watermark: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
     correlation: int = attrs.field(metadata=ordered("fetch", "dest", "partition", "broker_epoch"))
@@ -113,7 +113,7 @@ class OffsetsForLeaderEpochRequest(PartitionMessage):
 class OffsetsForLeaderEpochResponse(PartitionMessage):
     """The answer; None where the leader's log cannot tell (KIP-101)."""
 
-    error: Error
+    error: ReplicaError
     answer: EpochEnd | None
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
     correlation: int = attrs.field(metadata=ordered("fetch", "dest", "partition", "broker_epoch"))
@@ -134,7 +134,7 @@ class AlterPartitionRequest(PartitionMessage):
 class AlterPartitionResponse(PartitionMessage):
     """What the controller made of a proposal, and what holds now."""
 
-    error: Error
+    error: ReplicaError
     leader_epoch: int
     isr: Isr
     partition_epoch: int
@@ -159,7 +159,7 @@ class ProduceRequest(PartitionMessage):
 class ProduceResponse(PartitionMessage):
     """At which offset the record is, or why not; whom to ask instead."""
 
-    error: Error
+    error: ReplicaError
     base_offset: int
     correlation: int = attrs.field(metadata=fresh("produce", "dest"))
     current_leader: str | None = None
@@ -177,8 +177,8 @@ class Poll(PartitionMessage):
 class PollResponse(PartitionMessage):
     """The record, or none where the high watermark is not above the offset; whom to ask instead."""
 
-    error: Error
-    entry: Entry | None
+    error: ReplicaError
+    entry: ReplicaEntry | None
     high_watermark: int
     leader_epoch: int
     correlation: int
@@ -188,7 +188,7 @@ class PollResponse(PartitionMessage):
 OF_REPLICAS: tuple[type, ...] = (
     LeaderAndIsrRequest, LeaderAndIsrResponse, BrokerRegistrationRequest, FetchRequest, FetchResponse,
     OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse, AlterPartitionRequest, AlterPartitionResponse,
-    EpochEnd, Entry,
+    EpochEnd, ReplicaEntry,
 )
 """Those that replicas and the controller send each other, with what is in them."""
 TYPES: tuple[type, ...] = (*OF_REPLICAS, ProduceRequest, ProduceResponse, Poll, PollResponse)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
-from harness.model.spec import Next, chosen, extended, processes, reasons
+from harness.model.spec import Next, chosen, processes, reasons
 from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.properties import CHECKED, properties
@@ -88,7 +88,7 @@ def version(name: str, title: str, next_state: Next, fairness: Mapping[str, str]
         sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
     ) -> Model:
         k = names(sizes, settings)
-        whole = extended(next_state, {}, chosen(ACTIONS[plain], settings["extend"].split(",")))
+        whole = (*next_state, *chosen(ACTIONS[plain], settings["extend"].split(",")))
         return Model(
             name, processes(whole, k), (initial(k),), network, faults, properties(k), fairness, history_variables,
             sizes, settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),

@@ -24,13 +24,13 @@ from kafka_proto.replication.leading import (
 )
 from kafka_proto.replication.messages import (
     AlterPartitionResponse,
-    Error,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
+    ReplicaError,
 )
 from kafka_proto.replication.replica_state import (
     Completed,
@@ -101,7 +101,7 @@ def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Replica
 
 def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
-    given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
+    given_up = tuple(Completed(callback, ReplicaError.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"
     if announced.leader == k.name:

@@ -33,7 +33,7 @@ Log = tuple[Record, ...]
 
 
 @attrs.frozen
-class Entry:
+class ReplicaEntry:
     """A record of an actor's log: the leader epoch in which it was written, and what it carries."""
 
     epoch: int

@@ -15,15 +15,15 @@ from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, pe
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.messages import (
     AlterPartitionRequest,
-    Error,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     PartitionMessage,
+    ReplicaError,
 )
-from kafka_proto.replication.records import NIL, Entry, Isr
+from kafka_proto.replication.records import NIL, Isr, ReplicaEntry
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest
 Response = FetchResponse | OffsetsForLeaderEpochResponse
@@ -86,7 +86,7 @@ Fetched = tuple[Follower | None, FetchResponse | None]
 class ReplicaState:
     """The state of one replica of one partition."""
 
-    log: tuple[Entry, ...] = persisted(default=())
+    log: tuple[ReplicaEntry, ...] = persisted(default=())
     high_watermark: int = persisted(default=0)
     """On disk as of the last flush, which is a checkpoint: it may be older than the log."""
     leader: str | None = persisted(default=None)
@@ -126,7 +126,7 @@ class Completed:
     """A record that somebody waits for: what became of it."""
 
     callback: Value
-    error: Error
+    error: ReplicaError
     offset: int
 
 

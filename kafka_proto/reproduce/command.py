@@ -13,7 +13,7 @@ from kafka_proto.addresses import address_of
 from kafka_proto.reproduce.judging import JUDGED, shown, violations
 from kafka_proto.reproduce.schedule import RunStep, Schedule, Unplayable, schedule_of
 
-FAMILY = "exactly-once/"
+FAMILY = "kafka/"
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
@@ -61,7 +61,7 @@ reproduce = ProtocolCommand(
 
     librdkafka makes the calls of the trail's producers, through a proxy that lets requests arrive late, or loses them,
     as in the trail. Then the broker's logs are read: the exit code is 0 where they show a violation, else 1. A trail of
-    whole transactions (`exactly-once/...`) can be played that needs delays and losses only.
+    whole transactions (`kafka/...`) can be played that needs delays and losses only.
     """,
     run, "TRAIL", (
         CommandOption("--broker", "HOST:PORT", "The broker, as 127.0.0.1:9092; topics of a run are made in it."),

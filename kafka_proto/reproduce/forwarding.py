@@ -12,7 +12,7 @@ import attrs
 
 from kafka_proto.gateway.client import read_response
 from kafka_proto.gateway.codec import Source, api_name
-from kafka_proto.gateway.connection import Request, encode_response
+from kafka_proto.gateway.connection import WireRequest, encode_response
 from kafka_proto.gateway.frames import framed
 from kafka_proto.gateway.offer import FIND_COORDINATOR, METADATA
 
@@ -64,7 +64,7 @@ def renamed(frame: bytes, request: RequestHead, mine: Callable[[Address], Addres
     for place in _places(fields):
         if place["port"] > 0:
             place["host"], place["port"] = mine((place["host"], place["port"]))
-    return encode_response(Request(0, request.api_key, request.version, correlation_id, None, {}), fields)
+    return encode_response(WireRequest(0, request.api_key, request.version, correlation_id, None, {}), fields)
 
 
 def _places(value: Any) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from harness.model import Refusal
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.conforming import await_coordinators, new_run, pauses
-from kafka_proto.gateway.fetched import batches, text
+from kafka_proto.gateway.fetch_reader import batches, text
 from kafka_proto.gateway.records import BatchHeader
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import Situation

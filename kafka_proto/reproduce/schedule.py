@@ -1,6 +1,6 @@
 """What a schedule asks of the world outside: an application's calls in their order, and which requests come late.
 
-Of a run of whole transactions (`exactly-once/...`): the calls of producers, the requests that are delivered after their
+Of a run of whole transactions (`kafka/...`): the calls of producers, the requests that are delivered after their
 connection was given up or after another producer's call, and those that are lost. What brokers do among themselves is
 theirs.
 """

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from harness.model import Model, ModelSpec, Setting, Size
-from kafka_proto.transactions import extensions
-from kafka_proto.transactions.extensions import EXTENSIONS
-from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS as ON_REPLICAS
-from kafka_proto.transactions.specs import diary_01, gist
+from harness.model import ModelSpec, Setting, Size
+from kafka_proto.transactions.specs import diary_01, diary_02, gist
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
 from kafka_proto.transactions.versions.repaired import REPAIRED
 from kafka_proto.transactions.versions.version import Version
@@ -29,42 +25,11 @@ def repairs(*flaws: str) -> Setting:
     return Setting(flaws, several=True, doc="flaws of the spec to repair, see docs/models.md")
 
 
-EXTEND = {
-    "extend": Setting(
-        tuple({**EXTENSIONS, **ON_REPLICAS}), several=True,
-        doc="extension actions: what the spec abstracts from, see docs/models.md",
-    ),
-    "bound": Setting(
-        ("0", "1", "2", "3", "4"), doc="spurious extension steps (a crash, a lost message) in a run; or else 1"
-    ),
-}
-
-
 def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     """Return the spec of a version; `flaws` are those that may be repaired."""
     name = f"transactions/{version.name}"
-    settings = {**({"repair": repairs(*flaws)} if flaws else {}), **EXTEND}
-    return ModelSpec(name, title, partial(extensions.build, version), SIZES, settings, ("unordered-set", "bag"))
-
-
-def build_actors(version: Version, *wanted: Any) -> Model:
-    from kafka_proto.transactions import actors  # a search of a spec needs nothing of them
-
-    return actors.build(version, *wanted)
-
-
-def actor_model(version: Version, title: str, *flaws: str) -> ModelSpec:
-    """Return a version as actors; `flaws` are those that may be repaired."""
     settings = {"repair": repairs(*flaws)} if flaws else {}
-    return ModelSpec(
-        f"transactions/{version.name}/actors", f"{title} as actors on a faulty network", partial(build_actors, version),
-        SIZES, settings, ("bag", "fifo"), may_fault=True,
-    )
-
-
-def version_models(version: Version, title: str, *flaws: str) -> tuple[ModelSpec, ModelSpec]:
-    """Return a version as a spec and as actors."""
-    return spec_model(version, title, *flaws), actor_model(version, title, *flaws)
+    return ModelSpec(name, title, partial(diary_02.build, version), SIZES, settings, ("unordered-set", "bag"))
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -81,6 +46,4 @@ MODELS: tuple[ModelSpec, ...] = (
         {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
     spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),
-    actor_model(DIARY_02, "diary 02's rules", "S1", "S2", "S3"),
-    actor_model(REPAIRED, "the repaired rules"),
 )

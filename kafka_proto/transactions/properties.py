@@ -1,136 +1,85 @@
 """The properties of the transaction protocol: the specs' own, and those found by checking the specs.
 
-Each is written once over explicit values; a `ProtocolState` says where a composition keeps them. Every reason is a
-sentence that names who and what.
+Every reason is a sentence that names who and what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
-from typing import Protocol
 
-from harness.model import Message, Property, Reason, Step, View, always, eventually, slot, sometimes
-from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
-from kafka_proto.transactions.messages import (
-    ActorMessage,
-    Error,
-    InitProducerIdResponse,
-    MessageType,
-    Response,
-)
-from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, TransactionMetadata
+from harness.model import Message, Property, Reason, Step, View, always, eventually, sometimes
+from kafka_proto.transactions.messages import InitPidResponse, MessageType, Response, SpecError
+from kafka_proto.transactions.records import ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (
     "TypeOK", "NoBadStateResponse", "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs",
     "LogsAgreeUpToHwm", "FollowersHoldNoUncommitted", "CommittedTidKnown", "OnePidPerTid",
 )
-ACTOR_INVARIANTS = (*INVARIANTS, "AckedIsLogged", "ServiceTypeOK")
-"""Those of `transactions/*/actors`; the last two are in `actor_properties`."""
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
-CODES = frozenset((Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR))
-"""What an InitProducerIdResponse may carry. Diary 01 has other codes; actors have one more."""
+CODES = frozenset((SpecError.OK, SpecError.CONCURRENT_TRANSACTIONS, SpecError.NOT_COORDINATOR))
+"""What an InitPidResponse may carry. Diary 01 has other codes."""
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
-class Logged(Protocol):
-    """An entry of a log, as far as properties look at it."""
-
-    @property
-    def transactional_id(self) -> str: ...
-    @property
-    def transition(self) -> TransactionMetadata: ...
+def client_of(view: View, c: str) -> ClientRecord:
+    record: ClientRecord = view.at("client", c)
+    return record
 
 
-class ProtocolState(Protocol):
-    """Where a composition keeps what the properties speak of."""
-
-    actors: bool
-
-    def client(self, view: View, c: str) -> ClientRecord: ...
-    def log(self, view: View, b: str, p: str) -> Sequence[Logged]: ...
-    def hwm(self, view: View, b: str, p: str) -> int: ...
-    def believes(self, view: View, b: str, p: str) -> LeaderAndEpoch: ...
-    def serves(self, view: View, b: str, p: str) -> bool: ...
-    def metadata(self, view: View, b: str, tid: str) -> TransactionMetadata | None: ...
+def log_of(view: View, b: str, p: str) -> tuple[Entry, ...]:
+    log: tuple[Entry, ...] = view.at("tc_log", b, p)
+    return log
 
 
-class SpecState:
-    """The variables of diary 02 and the gist."""
-
-    actors = False
-
-    def client(self, view: View, c: str) -> ClientRecord:
-        record: ClientRecord = view[slot("client", c)]
-        return record
-
-    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
-        log: tuple[Entry, ...] = view[slot("tc_log", b, p)]
-        return log
-
-    def hwm(self, view: View, b: str, p: str) -> int:
-        hwm: int = view[slot("tc_log_hwm", b, p)]
-        return hwm
-
-    def believes(self, view: View, b: str, p: str) -> LeaderAndEpoch:
-        metadata: LeaderAndEpoch = view[slot("tc_log_metadata", b, p)]
-        return metadata
-
-    def serves(self, view: View, b: str, p: str) -> bool:
-        return bool(view[slot("txn_log_leader", p)] == b)
-
-    def metadata(self, view: View, b: str, tid: str) -> TransactionMetadata | None:
-        metadata: TransactionMetadata | None = view[slot("tc_tid_metadata", b, tid)]
-        return metadata
+def hwm_of(view: View, b: str, p: str) -> int:
+    hwm: int = view.at("tc_log_hwm", b, p)
+    return hwm
 
 
-def message_type(constants: Names, codes: frozenset[Error]) -> MessageType:
-    """Return the type of all messages at the given constants; `codes` are those of an InitProducerIdResponse."""
+def believed_of(view: View, b: str, p: str) -> LogMetadata:
+    metadata: LogMetadata = view.at("tc_log_metadata", b, p)
+    return metadata
+
+
+def message_type(constants: Names, codes: frozenset[SpecError]) -> MessageType:
+    """Return the type of all messages at the given constants; `codes` are those of an InitPidResponse."""
     return MessageType(
         frozenset(constants.clients), frozenset(constants.brokers), frozenset(constants.transactional_ids),
         frozenset(constants.topic_partitions), codes,
     )
 
 
-def actor_message_type(constants: Names) -> MessageType:
-    """Return the type of the messages between clients and brokers that are actors, or a spec's with extensions."""
-    return message_type(constants, CODES | {Error.COORDINATOR_LOAD_IN_PROGRESS})
-
-
-def properties(constants: Names, state: ProtocolState, loads: bool = False) -> tuple[Property, ...]:
-    """Return every property of a composition of diary 02, the gist or their repairs, at the given constants.
-
-    `loads` says whether a coordinator of a spec may load its log; one that is an actor may.
-    """
+def properties(constants: Names) -> tuple[Property, ...]:
+    """Return every property of diary 02, the gist or their repairs, at the given constants."""
     brokers, partitions = constants.brokers, constants.txn_log_partitions
     replicas = tuple((b, p) for p in partitions for b in brokers)
     pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
 
-    typed = actor_message_type(constants) if state.actors or loads else message_type(constants, CODES)
+    typed = message_type(constants, CODES)
 
     def type_ok(message: Message) -> Reason:
-        if message in typed or (state.actors and isinstance(message, ActorMessage)):
+        if message in typed:
             return None
         return f"no message of the protocol: {message.brief()}"
 
     def clients_differ(view: View, pair: tuple[str, str]) -> Reason:
-        one, other = (state.client(view, c) for c in pair)
-        if one.producer_id == -1 or (one.producer_id, one.producer_epoch) != (other.producer_id, other.producer_epoch):
+        one, other = (client_of(view, c) for c in pair)
+        if one.pid == -1 or (one.pid, one.epoch) != (other.pid, other.epoch):
             return None
-        return f"{pair[0]} and {pair[1]} both hold producer id {one.producer_id} with epoch {one.producer_epoch}"
+        return f"{pair[0]} and {pair[1]} both hold producer id {one.pid} with epoch {one.epoch}"
 
     def tcs_differ(view: View, index: tuple[str, str, str]) -> Reason:
         b, c, p = index
-        one, other = state.believes(view, b, p), state.believes(view, c, p)
-        if one.leader != b or other.leader != c or one.leader_epoch != other.leader_epoch:
+        one, other = believed_of(view, b, p), believed_of(view, c, p)
+        if one.leader != b or other.leader != c or one.cepoch != other.cepoch:
             return None
-        return f"{b} and {c} both believe to lead {p} in epoch {one.leader_epoch}"
+        return f"{b} and {c} both believe to lead {p} in epoch {one.cepoch}"
 
     def logs_agree(view: View, index: tuple[str, str, str]) -> Reason:
         b, c, p = index
-        upto = min(state.hwm(view, b, p), state.hwm(view, c, p))
-        one, other = state.log(view, b, p)[:upto], state.log(view, c, p)[:upto]
+        upto = min(hwm_of(view, b, p), hwm_of(view, c, p))
+        one, other = log_of(view, b, p)[:upto], log_of(view, c, p)[:upto]
         if one == other:
             return None
         at = next(n for n in range(upto) if one[n : n + 1] != other[n : n + 1])
@@ -138,55 +87,54 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
 
     def no_uncommitted(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
-        extra = len(state.log(view, b, p)) - state.hwm(view, b, p)
-        believed = state.believes(view, b, p)
-        if extra <= 0 or believed.leader == b or believed == NOBODY:
+        extra = len(log_of(view, b, p)) - hwm_of(view, b, p)
+        if extra <= 0 or believed_of(view, b, p).leader == b:
             return None
         return f"{b} follows {p} but holds {extra} {'entry' if extra == 1 else 'entries'} above its high watermark"
 
     def committed_known(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
-        if not state.serves(view, b, p):
+        if view.at("txn_log_leader", p) != b:
             return None
-        log = state.log(view, b, p)[: state.hwm(view, b, p)]
-        last = {entry.transactional_id: entry.transition.producer_id for entry in log}
+        log = log_of(view, b, p)[: hwm_of(view, b, p)]
+        last = {entry.tid: entry.transition.pid for entry in log}
         for tid, pid in sorted(last.items()):
-            known = state.metadata(view, b, tid)
+            known: TxnMetadata | None = view.at("tc_tid_metadata", b, tid)
             if known is None:
                 return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but has no metadata of {tid}"
-            if known.producer_id != pid:
-                return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but knows {known.producer_id}"
+            if known.pid != pid:
+                return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but knows {known.pid}"
         return None
 
     def one_pid(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
         first: dict[str, int] = {}
-        for entry in state.log(view, b, p):
-            tid, now = entry.transactional_id, entry.transition.producer_id
+        for entry in log_of(view, b, p):
+            tid, now = entry.tid, entry.transition.pid
             pid = first.setdefault(tid, now)
             if pid != now:
                 return f"in {b}'s log of {p}, {tid} has the producer ids {pid} and {now}"
         return None
 
     def all_have_pid(view: View) -> Reason:
-        waiting = [c for c in constants.clients if state.client(view, c).producer_id == -1]
+        waiting = [c for c in constants.clients if client_of(view, c).pid == -1]
         return f"{', '.join(waiting)} still without a producer id" if waiting else None
 
     def one_adds_all(view: View) -> Reason:
         for c in constants.clients:
-            client = state.client(view, c)
-            if client.state is ClientState.BEGUN_TXN and client.partitions.issuperset(constants.topic_partitions):
+            client = client_of(view, c)
+            if client.state is ClientPhase.BEGUN_TXN and client.partitions.issuperset(constants.topic_partitions):
                 return None
         return "no client has added every topic partition"
 
     def fenced(view: View) -> bool:
-        return any(state.client(view, c).last_error is Error.PRODUCER_FENCED for c in constants.clients)
+        return any(client_of(view, c).last_error is SpecError.PRODUCER_FENCED for c in constants.clients)
 
     def retried(view: View, step: Step) -> bool:
         message = step.consumed
-        if not isinstance(message, Response) or message.error is not Error.OK:
+        if not isinstance(message, Response) or message.code is not SpecError.OK:
             return False
-        return step.op is not None and state.client(view, message.dest).last_error is Error.NOT_COORDINATOR
+        return step.op is not None and client_of(view, message.dest).last_error is SpecError.NOT_COORDINATOR
 
     return (
         always("TypeOK", type_ok, on="message", source="diary 02, TypeOK"),
@@ -208,6 +156,6 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
 
 def no_bad_state(message: Message) -> Reason:
     """`NoBadStateResponse`: an answer to InitProducerId never carries IllegalState or InvalidTransition."""
-    if isinstance(message, InitProducerIdResponse) and message.error in (Error.ILLEGAL_STATE, Error.INVALID_TRANSITION):
-        return f"an {message.type} carries {message.error}: {message.brief()}"
+    if isinstance(message, InitPidResponse) and message.code in (SpecError.ILLEGAL_STATE, SpecError.INVALID_TRANSITION):
+        return f"an {message.type} carries {message.code}: {message.brief()}"
     return None

@@ -1,4 +1,4 @@
-"""The records that clients and coordinators keep, named as in Kafka, and the transition table of a transaction."""
+"""The records that clients and coordinators keep, named as in the specs, and the transition table of a transaction."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from enum import StrEnum
 import attrs
 
 from harness.model import absent_if_none
-from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions import messages
-from kafka_proto.transactions.messages import Error, Response
+from kafka_proto.transactions.messages import Response, SpecError
 
 VALID_PREVIOUS: dict[TxnState, tuple[TxnState | None, ...]] = {
     TxnState.EMPTY: (None, TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT),
@@ -29,23 +28,23 @@ FINISHED = (TxnState.COMPLETE_ABORT, TxnState.COMPLETE_COMMIT, TxnState.EMPTY)
 
 
 @attrs.frozen
-class TransactionMetadata:
+class TxnMetadata:
     """What a coordinator knows of a transactional id: committed, or pending as a transition.
 
-    `last_producer_id` is part of freshly made metadata and of diary 01's transitions only.
+    `last_pid` is part of freshly made metadata and of diary 01's transitions only.
     """
 
-    producer_id: int
-    producer_epoch: int
-    last_producer_epoch: int
+    pid: int
+    pepoch: int
+    last_pepoch: int
     state: TxnState
     partitions: frozenset[str]
-    last_producer_id: int | None = attrs.field(default=None, metadata=absent_if_none())
+    last_pid: int | None = attrs.field(default=None, metadata=absent_if_none())
 
 
-def fresh_metadata(producer_id: int) -> TransactionMetadata:
+def fresh_metadata(pid: int) -> TxnMetadata:
     """Return the metadata of a transactional id that nobody has seen, with a new producer id."""
-    return TransactionMetadata(producer_id, -1, -1, TxnState.EMPTY, frozenset(), last_producer_id=-1)
+    return TxnMetadata(pid, -1, -1, TxnState.EMPTY, frozenset(), last_pid=-1)
 
 
 @attrs.frozen
@@ -61,25 +60,20 @@ class Callback:
 class Entry:
     """An entry of the transaction log: the transition of a transactional id, and its callback."""
 
-    transactional_id: str
-    transition: TransactionMetadata
+    tid: str
+    transition: TxnMetadata
     callback: Callback
 
 
 @attrs.frozen
-class TxnRecord:
-    """A record of a replicated transaction log. Who is answered when it commits stays with the leader."""
+class LogMetadata:
+    """A broker's belief about a partition of the transaction log: its leader, and the coordinator epoch."""
 
-    transactional_id: str
-    transition: TransactionMetadata
-
-
-def entry_of(record: TxnRecord, callback: Callback) -> Entry:
-    """Return a record as the entry that the coordinator's decisions speak of, with what its commit sets off."""
-    return Entry(record.transactional_id, record.transition, callback)
+    cepoch: int
+    leader: str
 
 
-class ClientState(StrEnum):
+class ClientPhase(StrEnum):
     """States of a client; not part of the protocol, they drive it."""
 
     READY = "Ready"
@@ -93,16 +87,16 @@ class ClientState(StrEnum):
 class ClientRecord:
     """What a client knows of its transaction; diary 02 and the gist keep the same."""
 
-    state: ClientState = ClientState.READY
-    coordinator: str | None = None
-    transactional_id: str | None = None
-    producer_id: int = -1
-    producer_epoch: int = -1
-    last_state: ClientState | None = None
-    last_error: Error | None = None
+    state: ClientPhase = ClientPhase.READY
+    tc: str | None = None
+    tid: str | None = None
+    pid: int = -1
+    epoch: int = -1
+    last_state: ClientPhase | None = None
+    last_error: SpecError | None = None
     pending_partitions: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
 
 
-TYPES: tuple[type, ...] = (*messages.TYPES, TransactionMetadata, Callback, LeaderAndEpoch, ClientRecord)
-"""What occurs in the states and messages of actors, whatever their log is."""
+TYPES: tuple[type, ...] = (*messages.TYPES, TxnMetadata, Callback, Entry, LogMetadata, ClientRecord)
+"""What occurs in states and messages."""

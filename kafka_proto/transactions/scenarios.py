@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import Faults, Rule, Scenario, Timed
-from kafka_proto.transactions.properties import ACTOR_INVARIANTS, INVARIANTS, LIVENESS
+from harness.model import Scenario
+from kafka_proto.transactions.properties import INVARIANTS, LIVENESS
 
-GET_PID, ADD_ALL = LIVENESS
+GET_PID, _ = LIVENESS
 DIARY_01_INVARIANTS = ("TypeOK", "NoBadStateResponse")
-ACTORS = "transactions/repaired/actors"
 WORKLOAD = "every client inits with an id of its choice, then adds every topic partition"
 ONE = {"clients": 1, "brokers": 2, "txn-log-partitions": 1, "topic-partitions": 1, "transactional-ids": 1}
 TWO = {**ONE, "clients": 2}
@@ -62,83 +61,4 @@ FLAWS: tuple[Scenario, ...] = (
     ),
 )
 
-
-BETWEEN_CLIENTS_AND_BROKERS = (
-    ("b1", "c1"), ("b1", "c2"), ("b1", "b2"), ("b2", "c1"), ("b2", "c2"), ("c1", "c2"),
-)
-"""The links that are cut where the controller and the log stay within reach."""
-ROWS: tuple[Scenario, ...] = (
-    Scenario(
-        "happy-path", "one producer gets an id and adds a partition (figure 1)", ACTORS, {**ONE, "elections": 0},
-        claims=(*ACTOR_INVARIANTS, *LIVENESS), timeouts=0,
-    ),
-    Scenario(
-        "fencing", "a second producer fences the first and aborts its transaction (figure 2)", ACTORS,
-        {**TWO, "elections": 0}, claims=(*ACTOR_INVARIANTS, *LIVENESS), witnesses=("ProducerFenced",), timeouts=0,
-    ),
-    Scenario(
-        "coordinator-moves", "the coordinator moves in the middle of a transaction", ACTORS, {**TWO, "elections": 2},
-        claims=(*ACTOR_INVARIANTS, *LIVENESS), witnesses=("NotCoordinatorRetrySucceeds",), timeouts=0,
-    ),
-    Scenario(
-        "three-brokers", "three brokers, two log partitions, two ids, elections in timed mode", ACTORS,
-        {**TWO, "brokers": 3, "txn-log-partitions": 2, "transactional-ids": 2, "elections": 2},
-        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
-    ),
-    Scenario(
-        "duplicate-and-reorder", "requests and responses doubled and reordered", ACTORS, {**TWO, "elections": 0},
-        network="fifo", faults=Faults(duplicate=2, reorder=2), claims=(*ACTOR_INVARIANTS, GET_PID),
-    ),
-    Scenario(
-        "fenced-by-own-duplicate", "a producer is fenced by its own doubled InitProducerIdRequest", ACTORS,
-        {**ONE, "elections": 0}, faults=Faults(rules=(Rule("duplicate", message="InitProducerIdRequest", nth=1),)),
-        claims=(*ACTOR_INVARIANTS, *LIVENESS), expected=ADD_ALL, timeouts=0,
-    ),
-    Scenario(
-        "lost-responses", "responses are lost, producers time out and retry", ACTORS, {**TWO, "elections": 0},
-        faults=Faults(
-            drop=1,
-            rules=(
-                Rule("drop", message="InitProducerIdResponse", nth=1),
-                Rule("drop", message="AddPartitionsToTxnResponse", nth=1),
-            ),
-        ),
-        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
-    ),
-    Scenario(
-        "deaf-client", "one-way partition: the active coordinator hears a client that cannot hear it", ACTORS,
-        {**TWO, "elections": 1},
-        faults=Faults(
-            one_way=1, targets=("b1",), links=(("b1", "c1"),),
-            timed=(Timed("one_way", ("b1", "c1"), at_ms=5, until_ms=300),),
-        ),
-        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
-    ),
-    Scenario(
-        "partitioned-coordinator", "the active coordinator is cut off from all clients, then healed", ACTORS,
-        {**TWO, "elections": 1},
-        faults=Faults(partition=2, one_way=1, targets=("b1",), links=(("b1", "c1"), ("b1", "c2"), ("b1", "b2"))),
-        claims=(*ACTOR_INVARIANTS, GET_PID),
-    ),
-    Scenario(
-        "coordinator-crash", "the coordinator crashes with an uncommitted entry and reloads its log", ACTORS,
-        {**TWO, "elections": 1}, faults=Faults(crash=2, targets=("b1", "b2")), claims=(*ACTOR_INVARIANTS, GET_PID),
-    ),
-    Scenario(
-        "fencing-battle", "two producers with one id fence each other while everything goes wrong", ACTORS,
-        {**TWO, "elections": 2},
-        faults=Faults(
-            drop=1, duplicate=1, delay=1, partition=1, one_way=1, pause=1, crash=1, skew=1,
-            targets=("b1", "b2", "c1", "c2"), links=BETWEEN_CLIENTS_AND_BROKERS,
-        ),
-        claims=(*ACTOR_INVARIANTS, GET_PID),
-    ),
-    Scenario(
-        "skewed-clocks", "clocks run fast and actors pause: timeouts fire early", ACTORS, {**TWO, "elections": 1},
-        faults=Faults(skew=2, pause=2, delay=1, targets=("b1", "b2", "c1", "c2")),
-        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
-    ),
-    *FLAWS,
-)
-
-SCENARIOS: tuple[Scenario, ...] = tuple(attrs.evolve(row, workload=WORKLOAD) for row in ROWS)
+SCENARIOS: tuple[Scenario, ...] = tuple(attrs.evolve(row, workload=WORKLOAD) for row in FLAWS)

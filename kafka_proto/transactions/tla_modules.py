@@ -104,7 +104,7 @@ def diary_01(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule
 
 def diary_02(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
     """Return `kafka_transactions` of diary 02."""
-    return _diary_02(sizes, as_written=not settings["repair"] and not settings["extend"])
+    return _diary_02(sizes, as_written=not settings["repair"])
 
 
 def repaired(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:

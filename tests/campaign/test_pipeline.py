@@ -55,7 +55,7 @@ def rows(out: Path, table: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A campaign of a thousand runs: two flawed scenarios, a repaired one, and the whole stack."""
+    """A campaign of a thousand runs: two flawed scenarios, a repaired one, and replicated logs."""
     out = tmp_path_factory.mktemp("mixed") / "campaign"
     made(out, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2")
     return out
@@ -89,7 +89,7 @@ def test_runs_have_the_digests_of_the_command_line(mixed: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("strategy", "what"), [("pct", FLAWED), ("systematic", FLAWED), ("guided", FLAWED),
-                                               ("random", "three-brokers")])
+                                               ("random", "leaders-crash")])
 def test_other_strategies_and_timed_runs_have_the_same_digests_too(strategy: str, what: str, tmp_path: Path) -> None:
     """Guided and systematic searches begin as on the command line; a guided one begins anew with each block."""
     made(tmp_path, what, "--strategy", strategy, runs=40)

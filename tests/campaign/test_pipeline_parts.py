@@ -69,7 +69,7 @@ def committed(folder: Path, cell: Cell, seeds: int = 20, keep: str = "all") -> t
     return place, place.commit(cell, 0, seeds, "2026-01-02", rows.tables(), rows.counts)
 
 
-@pytest.mark.parametrize("what", [FLAWED, "fencing-battle", "stack-rolling-restart", "pc-06-replayed-twice"])
+@pytest.mark.parametrize("what", [FLAWED, "fencing-battle", "rolling-restart", "pc-06-replayed-twice"])
 def test_an_event_taken_apart_and_put_together_is_the_same_text(what: str) -> None:
     """Turn and values give back every byte of every line, timed events and failing properties among them."""
     model, plan = resolve(what)

@@ -12,7 +12,7 @@ from support.commands.command_line import call
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with trails and histories of a run without faults, one with faults, and one with a fair cycle."""
     folder = tmp_path_factory.mktemp("recorded")
-    for name, what in (("plain", "s4-copied-tail"), ("faulty", "deaf-client"), ("cycle", "s5-stuck-abort")):
+    for name, what in (("plain", "s4-copied-tail"), ("faulty", "cut-off-coordinator"), ("cycle", "s5-stuck-abort")):
         made = call("simulate", what, "--seeds", 40, "--out", folder / name, "--json").json
         for kind in ("trail", "history"):
             Path(made[kind]).rename(folder / f"{name}.{kind}.jsonl")

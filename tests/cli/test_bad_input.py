@@ -138,8 +138,6 @@ def test_checkpoint_that_cannot_be_written_is_refused_before_the_search(folder: 
     ((*SAVED, "--deadlock"), "its deadlock is false, here it is true"),
     ((*SAVED, "--symmetry"), "its symmetry is false, here it is true"),
     ((*SAVED, "--reduce", "symmetry"), "its symmetry is false, here it is true"),
-    ((*(word for word in SAVED if word not in ("--engine", "python")), "--reduce", "numbers"),
-     "only one yet that reduces by numbers, has no --checkpoint; leave it out"),
     ((*SAVED, "--fingerprints"), "its fingerprints is false, here it is true"),
     ((*SAVED, "--view"), "its "),
     ((*SAVED, "--engine", "kernel"), "the checkpoint was made by --engine python; go on with that"),

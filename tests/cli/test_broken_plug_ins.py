@@ -79,7 +79,7 @@ def test_what_a_broken_system_may_have_is_refused_with_the_reason(install: Insta
 
 
 @pytest.mark.parametrize("asked", [
-    ("simulate", "fencing", "--seeds", 1), ("simulate", "transactions/gist", "--seeds", 1, "--steps", 1),
+    ("simulate", "exactly-once-zombie", "--seeds", 1), ("simulate", "transactions/gist", "--seeds", 1, "--steps", 1),
     ("show", "found/transactions-gist-random-0.trail.jsonl", "--as", "tla"),
 ])
 def test_what_other_systems_have_works_beside_a_broken_one(install: Install, asked: tuple[object, ...]) -> None:

@@ -70,7 +70,7 @@ def test_check_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     """An unknown invariant, and actors for an engine that cannot take them, are one sentence each, with code 2."""
     for arguments in (
         ("transactions/gist", "--invariant", "Nonsense"),
-        ("transactions/repaired/actors", "--engine", "python"),
+        ("kafka/4.0", "--engine", "python", "--reduce", "numbers"),
     ):
         done = call("check", *arguments, "--out", str(tmp_path))
         assert done.code == 2

@@ -67,7 +67,9 @@ def test_hunt_json_tells_of_a_flawed_scenario_and_its_twin(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("runtime", ["plain", "trio"])
-@pytest.mark.parametrize("what", ["coordinator-crash", "lost-responses", "s5-stuck-abort", "transactions/repaired"])
+@pytest.mark.parametrize(
+    "what", ["exactly-once-crashes", "exactly-once-lost-answers", "s5-stuck-abort", "kafka/4.0"]
+)
 def test_simulate_writes_a_run_that_replays_to_its_digest_on_both_runtimes(
     what: str, runtime: str, tmp_path: Path
 ) -> None:
@@ -177,7 +179,8 @@ def test_show_fits_into_the_terminal(columns: int, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("list",), ("simulate", "fencing"), ("simulate", "fencing", "--runtime", "trio"), ("replay", COPIED_TAIL),
+        ("list",), ("simulate", "exactly-once-zombie"), ("simulate", "exactly-once-zombie", "--runtime", "trio"),
+        ("replay", COPIED_TAIL),
         ("shrink", COPIED_TAIL, "--out", "short.trail.jsonl"),
     ],
     ids=lambda arguments: " ".join(map(str, arguments[:1])),
@@ -283,14 +286,15 @@ def test_interrupted_simulation_writes_what_it_has(
     """The run to keep is written as if the simulation had been that long."""
     monkeypatch.setattr(command_line, "COMMAND", (sys.executable, "-c", TELLS))
     out = tmp_path / "out"
-    arguments = ("simulate", "fencing", "--seeds", 100_000, "--runtime", runtime, "--out", out, "--json")
+    arguments = ("simulate", "exactly-once-zombie", "--seeds", 100_000, "--runtime", runtime, "--out", out, "--json")
     with started(*arguments) as process:
         wait_until(lambda: process.poll() is not None or Path("three-runs").exists())
         outcome = interrupted(process, how)
     data = outcome.json
     assert data["interrupted"] is True
     assert 3 <= data["runs"] < 100_000
-    assert sorted(files_below(out)) == ["fencing-random-0.history.jsonl", "fencing-random-0.trail.jsonl"]
+    written = [f"exactly-once-zombie-random-0.{kind}.jsonl" for kind in ("history", "trail")]
+    assert sorted(files_below(out)) == written
     assert call("replay", data["trail"], "--json").json["digest"] == data["digest"]
 
 

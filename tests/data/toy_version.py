@@ -5,19 +5,19 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.transactions.decisions.add_partitions import add_partitions
-from kafka_proto.transactions.decisions.outcome import Outcome
+from kafka_proto.transactions.decisions.outcome import DiaryOutcome
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest
-from kafka_proto.transactions.records import TransactionMetadata
+from kafka_proto.transactions.records import TxnMetadata
 from kafka_proto.transactions.versions.repaired import REPAIRED
 
 
 def lenient(
-    request: AddPartitionsToTxnRequest, *, leads: bool, metadata: TransactionMetadata | None,
-    pending: TransactionMetadata | None, loading: bool = False,
-) -> Outcome:
+    request: AddPartitionsToTxnRequest, *, leads: bool, metadata: TxnMetadata | None,
+    pending: TxnMetadata | None, loading: bool = False,
+) -> DiaryOutcome:
     """Take the epoch before the current one for the current one."""
-    if metadata is not None and request.producer_epoch == metadata.producer_epoch - 1:
-        request = attrs.evolve(request, producer_epoch=metadata.producer_epoch)
+    if metadata is not None and request.pepoch == metadata.pepoch - 1:
+        request = attrs.evolve(request, pepoch=metadata.pepoch)
     return add_partitions(request, leads=leads, metadata=metadata, pending=pending, loading=loading)
 
 

@@ -45,7 +45,7 @@ def site() -> Iterator[Any]:
     """A server that shows the actors of transactions; its libraries are an extra."""
     from support.demo.served_site import Site
 
-    session = LiveSession(open_what("transactions/diary-02/actors"))
+    session = LiveSession(open_what("kafka/4.0"))
     session.set_strategy(speed=0)
     with Site(session) as found:
         yield found

@@ -18,7 +18,7 @@ pytest.importorskip("hypercorn")
 
 from support.commands.command_line import COMMAND, PATIENCE_S, call
 
-TXN = "transactions/diary-02/actors"
+TXN = "kafka/4.0"
 
 
 def start(*arguments: str) -> tuple[subprocess.Popen[str], int]:

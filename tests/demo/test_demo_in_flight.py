@@ -31,7 +31,7 @@ def under_way(session: LiveSession) -> Counter[Any]:
 def test_messages_under_way_are_those_of_the_state_whatever_was_done() -> None:
     """Drops, copies, delays, crashes, merged sends; forwards, backwards and on other branches."""
     hows: Counter[str] = Counter()
-    for what in (*HURT, "transactions/diary-01", "duplicate-and-reorder", "lost-responses"):
+    for what in (*HURT, "transactions/diary-01", "exactly-once-late-answers", "exactly-once-lost-answers"):
         for seed in range(3):
             session, chance = ran(what, 30, seed), Seeded(seed)
             for _ in meddle(session, chance, 25):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.commands.command_line import call
 from support.demo.browser import Tab, served
+from support.demo.page_hands import NINE
 from support.demo.page_scripts import OVERLAPS
 
 from harness.model import find_tour, tours
@@ -17,7 +18,7 @@ from harness.simulate.trails.replay import spelled_out
 
 pytestmark = pytest.mark.browser
 RP_01 = "replication/truncate-to-high-watermark/actors"
-FIRST = "transactions/repaired/actors"
+FIRST = "kafka/4.0"
 
 
 @pytest.mark.parametrize("name", [tour.name for tour in tours()])
@@ -255,9 +256,9 @@ def test_run_until_an_action_and_pause(tab: Tab) -> None:
     """The run ends where the action has happened; a slow run can be paused."""
     tab.post("open", what=FIRST)
     page = tab.page
-    page.select_option("#set-until", "action:SendInitProducerIdRequest")
+    page.select_option("#set-until", "action:ReceiveInitProducerIdRequest")
     page.click("#go-run")
-    tab.until("!store.present.running && store.steps.at(-1)?.action === 'SendInitProducerIdRequest'")
+    tab.until("!store.present.running && store.steps.at(-1)?.action === 'ReceiveInitProducerIdRequest'")
     page.select_option("#set-until", "end")
     page.select_option("#set-speed", "2")
     page.click("#go-run")
@@ -338,7 +339,7 @@ SCROLLERS = """
     "what",
     [
         {"what": RP_01, "sizes": {"replicas": 2}},
-        {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"},
+        NINE,
     ],
     ids=["few lifelines", "nine lifelines"],
 )
@@ -357,7 +358,7 @@ def test_no_texts_overlap(tab: Tab, size: tuple[int, int], what: dict[str, Any])
 
 def test_long_run_draws_what_is_visible_only(tab: Tab) -> None:
     """A thousand steps are a hundred rows in the page at most, wherever it is scrolled to."""
-    tab.post("open", what="cluster", budget="generous")
+    tab.post("open", **NINE)
     tab.post("strategy", strategy="random", seed=1, inject_faults=True, speed=0)
     tab.post("run", steps=1000)
     page = tab.page

@@ -7,7 +7,7 @@ from support.demo.browser import Tab
 from support.demo.page_hands import HEADS, heads, nine, on_tour
 
 pytestmark = pytest.mark.browser
-FIRST = "cluster"
+FIRST = "rolling-restart"
 
 
 def test_lifelines_are_hidden_and_moved_by_pointer(tab: Tab) -> None:

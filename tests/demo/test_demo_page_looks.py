@@ -12,7 +12,7 @@ from support.demo.page_hands import heads, nine, on_tour
 from support.demo.page_scripts import OVERLAPS
 
 pytestmark = pytest.mark.browser
-FIRST = "cluster"
+FIRST = "rolling-restart"
 
 
 def test_messages_of_one_type_can_be_told_apart(tab: Tab) -> None:
@@ -307,7 +307,7 @@ SEEN = """
 
 
 @pytest.mark.parametrize(("wide", "high"), [(900, 700), (640, 400), (1280, 600)])
-@pytest.mark.parametrize("name", ["tx-01", "figure-2"])
+@pytest.mark.parametrize("name", ["tx-01", "zombie"])
 def test_the_card_of_a_tour_is_whole_in_a_small_window(tab: Tab, name: str, wide: int, high: int) -> None:
     """At each step the caption and its buttons are on the screen, and nothing covers them, from Next to the end."""
     tab.page.set_viewport_size({"width": wide, "height": high})
@@ -337,7 +337,7 @@ def test_a_cluster_without_faults_has_no_ticked_box_for_them(tab: Tab) -> None:
     box = tab.page.locator("#set-faults")
     assert (box.is_checked(), box.is_enabled()) == (False, False)
     assert box.locator("xpath=..").get_attribute("title") == "Faults are off: there are none in this cluster."
-    tab.post("open", what="partitioned-coordinator")
+    tab.post("open", what="cut-off-coordinator")
     assert (box.is_checked(), box.is_enabled()) == (True, True)
 
 

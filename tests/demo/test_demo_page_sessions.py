@@ -14,7 +14,7 @@ from support.demo.browser import COMMAND, Tab, served
 from harness.model import find_tour
 
 pytestmark = pytest.mark.browser
-FIRST = "transactions/repaired/actors"
+FIRST = "kafka/4.0"
 KIP_320 = "replication/kip-320/actors"
 FLAWED = "s4-copied-tail"
 
@@ -28,7 +28,7 @@ def labels(tab: Tab) -> list[str]:
 def test_run_made_by_hand_is_reopened_after_another_was_opened(tab: Tab) -> None:
     """Open searches, lists the session that was left, and brings it back; Undo leads back, too."""
     tab.post("open", what=FIRST, budget="generous")
-    tab.take("Init(c1,tid1)")
+    tab.take("InitTransactions(c1)")
     tab.post("take", label="Crash(b2)")
     tab.at(2)
     made, page = labels(tab), tab.page
@@ -66,18 +66,18 @@ def test_search_in_open_says_where_nothing_fits_and_finds_tours(tab: Tab) -> Non
     page.keyboard.type("no such thing")
     page.wait_for_selector("#open-none")
     assert page.is_disabled("#open-go")
-    tour = find_tour("figure-2")
+    tour = find_tour("zombie")
     page.fill("#open-search", f"{tour.title} tour")
     page.wait_for_selector("#open-what")
-    assert page.input_value("#open-what") == "figure-2"
+    assert page.input_value("#open-what") == "zombie"
     page.click("#open-go")
     page.wait_for_selector("#tour-next")
-    assert tab.known("store.tour.name") == "figure-2"
+    assert tab.known("store.tour.name") == "zombie"
 
 
 def test_tour_says_its_sizes_and_that_faults_are_off(tab: Tab) -> None:
     """On its card, from the start."""
-    tab.post("tour", name="figure-1")
+    tab.post("tour", name="commit")
     said = tab.page.inner_text(".tour-about")
     for name, number in tab.known("store.session.sizes").items():
         assert f"{name} {number}" in said
@@ -164,13 +164,13 @@ def test_why_not_is_asked_anew_in_another_session(tab: Tab) -> None:
     page = tab.page
     page.keyboard.press("w")
     page.wait_for_selector("#why-action")
-    page.select_option("#why-action", "SendInitProducerIdRequest")
+    page.select_option("#why-action", "ReceiveInitProducerIdRequest")
     page.wait_for_function("() => document.querySelector('.view-why').innerText.includes('✕')")
     tab.post("open", what=KIP_320)
     assert tab.known("store.why") is None
-    assert page.input_value("#why-action") != "SendInitProducerIdRequest"
+    assert page.input_value("#why-action") != "ReceiveInitProducerIdRequest"
     page.wait_for_function("() => !document.querySelector('.view-why').innerText.includes('Looking')")
-    assert "SendInitProducerIdRequest" not in page.inner_text("#body")
+    assert "ReceiveInitProducerIdRequest" not in page.inner_text("#body")
 
 
 def test_disabled_verb_says_why_in_its_tooltip(tab: Tab) -> None:
@@ -179,11 +179,10 @@ def test_disabled_verb_says_why_in_its_tooltip(tab: Tab) -> None:
     page = tab.page
     assert page.get_attribute("#go-back", "title") == "Rewind one step ([): this is the start"
     assert page.get_attribute("#go-forward", "title").endswith(": no step is kept ahead")
-    tab.post("take", label="Init(c1,tid1)")
-    tab.post("take", label="SendFindCoordinatorRequest(c1,b2)")
-    tab.post("take", label="Partition(b2,c1)")
+    tab.post("take", label="InitTransactions(c1)")
+    tab.post("take", label="Partition(b1,c1)")
     assert page.get_attribute(".message [data-verb=deliver]:disabled", "title") == (
-        "Deliver: b2 is partitioned from c1; heal them first"
+        "Deliver: b1 is partitioned from c1; heal them first"
     )
     tab.post("take", label="Pause(b1)")
     page.keyboard.press("a")

@@ -103,7 +103,7 @@ def test_topics_are_walked_by_keyboard_and_pointer(tab: Tab) -> None:
     assert all(name in page.inner_text("#tip") for name in logs[1]["details"])
     page.evaluate("document.querySelector('#tab-now').click()")
     page.wait_for_selector("#tip:not(.shown)", state="attached")
-    tab.post("open", what="transactions/repaired/actors")
+    tab.post("open", what="transactions/diary-02")
     assert page.locator("#tab-topics").count() == 0
 
 

@@ -62,14 +62,14 @@ def test_violation_is_shrunk_into_a_branch_of_its_own() -> None:
 def test_guards_of_a_step_are_told_with_what_they_read() -> None:
     """For the actor's own turn and for the step of the spec that it is."""
     session = opened(TXN)
-    session.tour("figure-1")
+    session.tour("commit")
     session.forward(session.branch.length)
     session.refine()
     reported = [questions.about(session, n)() for n in range(1, session.at + 1)]
     with_values = [about for about in reported if any(guard["values"] for guard in about["guards"])]
     assert len(with_values) > len(reported) // 2
     spec = [about for about in reported if about["step"]["spec"]["kind"] == "step"]
-    assert spec and all(about["spec_guards"] for about in spec if "Commit" in about["step"]["action"])
+    assert len(spec) == 2 and all(about["spec_guards"] for about in spec)
     with pytest.raises(Refusal, match="expected a step from 1"):
         questions.about(session, 0)
 
@@ -110,9 +110,11 @@ def test_failing_properties_have_ranges_and_lights() -> None:
 def test_step_tells_what_it_changed_in_the_state() -> None:
     """Slot by slot and field by field, before and after; what did not change has no before."""
     session = opened(TXN)
-    session.take(label="Init(c1,tid1)")
+    session.take(label="InitTransactions(c1)")
     shown = state_json(session.lanes, session.state(0), session.state(1), "c1")
     (slot,) = [slot for slot in shown["actors"]["c1"] if slot["slot"] == "c1"]
     changed = [field for field in slot["fields"] if field["changed"]]
-    assert [(field["name"], field["was"], field["text"]) for field in changed] == [("goal", "None", "(init, tid1)")]
+    assert [field["name"] for field in changed] == ["producer", "connections", "operation"]
+    assert [(field["was"], field["text"]) for field in changed][::2] == [
+        ("<Producer>", "<INITIALIZING is_sent=True>"), ('""', "init")]
     assert list(shown["actors"]) == ["c1"]

@@ -21,7 +21,7 @@ from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import open_what
 from harness.demo.web import server, shared_session
 
-TXN = "transactions/diary-02/actors"
+TXN = "kafka/4.0"
 
 
 def steps(picture: Json) -> list[str]:
@@ -65,7 +65,7 @@ def test_trail_of_a_run_on_the_tasks_replays_with_its_digest(site: Site, tmp_pat
         status, body, headers = site.ask("GET", "/api/trail")
         path.write_bytes(body)
         assert (status, headers["Content-Disposition"]) == (
-            200, 'attachment; filename="transactions-diary-02-actors.trail.jsonl"'
+            200, 'attachment; filename="kafka-4.0.trail.jsonl"'
         )
         assert call("replay", path, "--json").json["digest"] == tab.picture["present"]["digest"]
         version = site.post("/api/load", body.decode())
@@ -310,10 +310,11 @@ def test_task_that_goes_another_way_than_the_tables_is_told_and_put_right(site: 
         said = []
         async with trio.open_nursery() as nursery:
             await nursery.start(cluster.run)
-            await cluster.take(None, "Init(c1,tid1)", 0)
+            await cluster.take(None, "InitTransactions(c1)", 0)
             task = cluster._host.tasks["c1"]
             task.local = task.actor.initial
-            label = next(o.label for o in site.session.node.options if o.process == "c1" and o.action != "Init")
+            mine = [option for option in site.session.node.options if option.process == "c1"]
+            label = next(option.label for option in mine if option.action != "InitTransactions")
             try:
                 await cluster.take(None, label, 1)
             except AssertionError as error:

@@ -12,8 +12,8 @@ pytest.importorskip("hypercorn")
 from support.commands.command_line import PATIENCE_S
 from support.demo.served_site import Json, Site, Tab, tabs
 
-TXN = "transactions/diary-02/actors"
-CALM = "transactions/repaired/actors"
+TXN = "kafka/4.0"
+CALM = "kafka/4.0"
 FLAWED = "s4-copied-tail"
 
 
@@ -40,7 +40,7 @@ def test_run_made_by_hand_is_kept_when_something_else_is_opened(site: Site) -> N
     made, digest = labels(site), site.session.digest()
     site.post("/api/open", {"what": "happy-path"})
     site.post("/api/take", {"index": 0})
-    site.post("/api/tour", {"name": "figure-1"})
+    site.post("/api/tour", {"name": "commit"})
     with tabs(site) as (tab,):
         tab.event()
         kept = tab.picture["sessions"]
@@ -244,7 +244,7 @@ def test_verb_from_another_sites_page_is_refused(site: Site, where: str, ok: boo
 def test_tour_says_its_sizes_and_that_faults_are_off(site: Site) -> None:
     """For each tour its own."""
     with tabs(site) as (tab,):
-        for name in ("figure-1", "rp-01"):
+        for name in ("commit", "rp-01"):
             shown = tab.until(site.post("/api/tour", {"name": name}))
             sizes = ", ".join(f"{size} {number}" for size, number in shown["sizes"].items())
             assert shown["tour"]["about"].startswith(f"The cluster of this tour has {sizes}")

@@ -25,8 +25,9 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.chance import Seeded
 from harness.simulate.trails.replay import replay_plain, spelled_out
 
-MODELS = (TXN, "replication/kip-101/actors", "compaction/pulsar/actors", "transactions/diary-01", "cluster")
-TIMED = "three-brokers"
+MODELS = (TXN, "replication/kip-101/actors", "compaction/pulsar/actors", "transactions/diary-01", "rolling-restart")
+TIMED = "leaders-crash"
+ELECTS = "leaders-move"
 
 
 def replayed(trail: Trail) -> tuple[str, Run]:
@@ -137,7 +138,7 @@ def test_news_is_what_a_client_needs_to_have_the_whole_picture() -> None:
 @pytest.mark.parametrize("until", ["action:ElectLeader", "step:7", "end"])
 def test_run_goes_on_until_what_it_was_told(until: str) -> None:
     """A named action happened, a step is reached, nothing more is possible."""
-    session = opened(TXN)
+    session = opened(ELECTS if until.startswith("action:") else TXN)
     session.start(until)
     assert not session.run(10_000)
     labels = [record.chosen.label for record in session.branch.records[1:]]
@@ -217,9 +218,9 @@ def test_trail_that_does_not_fit_leaves_the_session_as_it_was() -> None:
     session = ran(TXN, 5)
     before = seen(session)
     text = "\n".join(session.trail().each_line()) + "\n"
-    label = session.branch.records[3].chosen.label
+    label = session.branch.records[2].chosen.label
     for wrong, said in (
-        (text.replace(label, "Nothing(c1)"), "the trail does not fit at step 3"),
+        (text.replace(label, "Nothing(c1)"), "the trail does not fit at step 2"),
         (text.replace(TXN, "transactions/nope"), "there is no model 'transactions/nope'"),
         ("\n".join(text.splitlines()[:-1]), "the trail is cut off"),
         ("what?", "not JSON"), ("", "not JSON"), ("{}", "names no format"),
@@ -306,7 +307,7 @@ def test_verb_that_cannot_be_is_refused_and_changes_nothing(change: Change, said
 
 def test_trail_of_a_session_is_a_file_like_any_other() -> None:
     """It is read back as it was, and opens again with the same budget."""
-    trail = ran("duplicate-and-reorder", 20).trail()
+    trail = ran("exactly-once-late-answers", 20).trail()
     read = trail_of_text("it", "\n".join(trail.each_line()))
     assert spelled_out(read, Tables(read.build())) == trail
     again = open_trail(trail)

@@ -28,26 +28,26 @@ SIZES = ((40, 12), (80, 24), (100, 30), (129, 24), (160, 50), (300, 80))
 def person(tmp_path: Path) -> Iterator[Person]:
     """Somebody who has started the demo of a model, in a folder of their own."""
     with Person("demo", "--terminal", MODEL, folder=tmp_path) as somebody:
-        somebody.wait("can happen", "Init(c1,tid1)", "> a number, or a verb")
+        somebody.wait("can happen", "InitTransactions(c1)", "> a number, or a verb")
         yield somebody
 
 
 def test_step_by_hand_partition_heal_and_leave(person: Person) -> None:
     """Numbers take steps, verbs hurt and mend, the header counts, Tab completes, and quit ends with 0."""
     person.say("1")
-    person.wait("step 1,", "Init(c1,tid1) [init invoke]", "SendFindCoordinatorRequest(c1,b1)")
-    person.say("SendFindCoordinatorRequest(c1,b2)")
-    person.wait("step 2,", "<- m1 FindCoordinatorRequest")
+    person.wait("step 1,", "InitTransactions(c1) [init invoke]", "RequestTimeout(c1,b1)")
+    person.say("RequestTimeout(c1,b1)")
+    person.wait("step 2,", "<- m1 InitProducerIdRequest")
     person.type("part" + TAB)
     person.wait("> partition")
-    person.type("b2 c1" + ENTER)
-    person.wait("step 3,", "Partition(b2,c1) [fault]")
+    person.type("b1 c1" + ENTER)
+    person.wait("step 3,", "Partition(b1,c1) [fault]")
     person.say("deliver m1")
-    person.wait("cannot deliver m1 now: b2 is partitioned from c1; heal them first")
-    person.say("heal c1 b2")
-    person.wait("step 4,", "Heal(b2,c1) [heal]")
+    person.wait("cannot deliver m1 now: b1 is partitioned from c1; heal them first")
+    person.say("heal c1 b1")
+    person.wait("step 4,", "Heal(b1,c1) [heal]")
     person.say("deliver 1")
-    person.wait("step 5,", "ReceiveFindCoordinatorRequest(b2,c1)")
+    person.wait("step 5,", "ReceiveInitProducerIdRequest(b1,c1)")
     person.say("quit")
     assert person.ended() == 0
     assert person.sees(f"left {MODEL} after 5 steps, not saved")
@@ -62,7 +62,7 @@ def test_help_completion_and_earlier_lines(person: Person) -> None:
     person.type(ESCAPE)
     person.wait("can happen")
     person.type("crash " + TAB)
-    person.wait("> crash b", " b1 ", " b2 ")
+    person.wait("> crash b", " b1", " b2")
     person.type(TAB)
     person.wait("> crash b1")
     person.type(INTERRUPT)
@@ -148,22 +148,22 @@ def test_end_asked_for_by_a_signal_leaves_with_a_sentence(person: Person) -> Non
 
 def test_window_of_another_size_is_filled_again(person: Person) -> None:
     """Smaller and larger, the input line stays the last one, and nothing is cut off without a mark."""
-    person.say("tour figure-1")
+    person.say("tour commit")
     person.type(ENTER * 3)
-    person.wait("step 3 of 19")
+    person.wait("step 3 of 20")
     for columns, rows in ((80, 24), (160, 50), (60, 20)):
         person.resize(columns, rows)
-        person.wait_until(lambda: person.look()[-1].startswith("> ") and person.sees("can happen", "step 3 of 19"))
+        person.wait_until(lambda: person.look()[-1].startswith("> ") and person.sees("can happen", "step 3 of 20"))
         assert len(person.look()) == rows
 
 
 @pytest.mark.parametrize(("line", "sentence"), [
-    ("99", "expected a step from 1 to 35, found 99; steps all lists them"),
+    ("99", "expected a step from 1 to 15, found 99; steps all lists them"),
     ("dance", "there is no verb and no step 'dance'; help lists the verbs, steps what is possible"),
-    ("Init", "several steps are 'Init': 1 Init(c1,tid1), 2 Init(c2,tid1); give the number of one"),
+    ("Crash", "several steps are 'Crash': 13 Crash(b1), 15 Crash(b2); give the number of one"),
     ("deliver", "expected a message to deliver, such as m1, found 'nothing'"),
     ("drop m1", "no message is under way"),
-    ("crash b9", "cannot crash b9 now: there is nobody of that name; there are c1, c2, b1, b2, controller, log-p1"),
+    ("crash b9", "cannot crash b9 now: there is nobody of that name; there are c1, b1, b2"),
     ("restart b1", "cannot restart b1 now: it is up"),
     ("heal b1 b2", "cannot heal b1 b2 now: nobody is cut off"),
     ("partition b1", "expected two actors to partition, found 'b1'"),
@@ -178,7 +178,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("forward", "no step is kept ahead of this one; take one, or run"),
     ("undo", "there is nothing to undo"),
     ("switch elsewhere", "there is no branch 'elsewhere'; the branches are main"),
-    ("state b9", "expected one of c1, c2, b1, b2, controller, log-p1, found 'b9'"),
+    ("state b9", "expected one of c1, b1, b2, found 'b9'"),
     ("state b1 at 9", "expected a step from 0 to 0, found 9"),
     ("message m1", "no message is under way"),
     ("help dance", "there is no verb 'dance'; help lists them"),
@@ -189,9 +189,9 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("save .", ". is a folder; give the path of a file"),
     ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
-    (f"open {MODEL} clients=many", "size clients must be a whole number, not 'many'"),
-    ("open figure-1 clients=2", "a tour says itself how large it is; leave out clients=2"),
-    ("tour figure-9", "there is no tour 'figure-9'; did you mean figure-1 or figure-2? the tours are commit, abort"),
+    (f"open {MODEL} producers=many", "size producers must be a whole number, not 'many'"),
+    ("open commit producers=2", "a tour says itself how large it is; leave out producers=2"),
+    ("tour comit", "there is no tour 'comit'; did you mean commit? the tours are commit, abort"),
     ("next", "no step is kept ahead of this one; take one, or run"),
     ("export png x", "expected export FORM FILE with the form svg, text, mermaid"),
     ("spec", "nothing has happened yet; spec tells of a step that was taken"),
@@ -207,7 +207,7 @@ def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str,
     code, out, err = run_script(line, "1")
     assert code == 2
     assert len(err.splitlines()) == 1 and err.startswith(f"kafka-proto: {sentence}"), err
-    assert "   1 ok 10/10  Init(c1,tid1)" in out
+    assert "   1 ok 10/10  InitTransactions(c1)" in out
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -215,12 +215,12 @@ def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeyp
     """Whatever follows whatever: an answer or one sentence, never anything else, and a screen that can be drawn."""
     monkeypatch.chdir(tmp_path)
     chance = random.Random(seed)
-    what = ("fencing-battle", "transactions/gist", "three-brokers", "compaction/pulsar")[seed]
+    what = ("fencing-battle", "transactions/gist", "leaders-crash", "compaction/pulsar")[seed]
     session = LiveSession(open_what(what))
     with TrioStepper(session) as stepper:
         console = console_of(session, stepper)
         verbs = sorted(console.verbs.keys() - {"quit", "run", "shrink", "why", "export"})
-        words = [*verbs, "1", "7", "0", "-1", "m1", "m99", "b1", "c1", "on", "over", "at", "end", "figure-1", "\0"]
+        words = [*verbs, "1", "7", "0", "-1", "m1", "m99", "b1", "c1", "on", "over", "at", "end", "commit", "\0"]
         carried_out = 0
         for _ in range(150):
             line = " ".join([chance.choice([*verbs, "1", "2", "3"]), *chance.choices(words, k=chance.randrange(3))])
@@ -241,13 +241,13 @@ def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypat
         "# by hand", "", "1", "1", "drop m1", "state c1", "run 4", "undo", "export text run.txt", "quit", "dance"
     )
     assert (code, err) == (0, "")
-    assert "   3 ok 10/10  |       |       Drop [fault]" in out and "x> FindCoordinatorRequest" in out
+    assert "   3 ok 10/10  |                   Drop [fault]" in out and "x> InitProducerIdRequest" in out
     assert "c1 after step 3" in out and "stopped at step 7" in out and "at step 3 of 3, main" in out
     assert "dance" not in out
     assert "Drop [fault]" in (tmp_path / "run.txt").read_text()
 
 
-@pytest.mark.parametrize("what", ["fencing-battle", "three-brokers", "compaction/pulsar", "rp-05-unfenced-fetch"])
+@pytest.mark.parametrize("what", ["fencing-battle", "leaders-crash", "compaction/pulsar", "rp-05-unfenced-fetch"])
 def test_tasks_on_trio_and_plain_tables_tell_the_same(what: str) -> None:
     """Steps by hand, runs, rewinds, branches and another model: every line and digest is equal."""
     lines = ("1", "faults on", "run 25 until end", "where", "rewind 9", "1", "run 10 until end", "undo", "switch main",
@@ -269,7 +269,7 @@ def test_export_writes_each_form_and_replaces_nothing_unasked(
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
 
 
-@pytest.mark.parametrize("what", [MODEL, "transactions/gist", "three-brokers", "compaction/pulsar", "cluster"])
+@pytest.mark.parametrize("what", [MODEL, "transactions/gist", "leaders-crash", "compaction/pulsar", "rolling-restart"])
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_screen_fits_at_any_size(what: str, columns: int, rows: int) -> None:
     """Exactly as many lines as there is room for, none longer than the screen is wide; the run, a text, a refusal."""
@@ -306,11 +306,11 @@ def test_screen_marks_what_does_not_fit() -> None:
 
 def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
     """What a step is in the spec, with the values that its guards read; per instance why an action is not possible."""
-    code, out, err = run_script("tour figure-2", "forward 6", "spec", "why ReceiveInitProducerIdRequest")
+    code, out, err = run_script("tour zombie", "forward 2", "spec", "why ReceiveInitProducerIdRequest")
     assert (code, err) == (0, "")
-    assert "is ReceiveInitPidRequest(b1,c1)" in out and "guards, here" in out and "guards, in the spec" in out
-    assert "ids.allocating = False" in out
-    assert "not ReceiveInitProducerIdRequest(b1,c2)\n      no InitProducerIdRequest is on its way to b1" in out
+    assert "is ReceiveInitPidRequest and then CommitTxnLogAppend in the spec" in out
+    assert "guards, here" in out and "guards, in the spec" in out
+    assert "not ReceiveInitProducerIdRequest(b1,c2)\n      no Request is on its way to b1" in out
 
 
 def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
@@ -346,9 +346,9 @@ def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
 
 def test_tour_named_on_the_command_line_is_opened(tmp_path: Path) -> None:
     """A tour says itself what it is about; sizes beside it are refused."""
-    refused = call("demo", "--terminal", "figure-1", "--size", "clients=2").refusal
+    refused = call("demo", "--terminal", "commit", "--size", "producers=2").refusal
     assert refused == "a tour says itself what model and faults it has; leave out --size, --set and --faults"
-    with Person("demo", "--terminal", "figure-2", columns=160, rows=50, folder=tmp_path) as person:
-        person.wait("figure-2: transactions/repaired/actors", "step 0 of 45", "1> Init(c1,tid1)", "Figure 2 of diary")
+    with Person("demo", "--terminal", "zombie", columns=160, rows=50, folder=tmp_path) as person:
+        person.wait("zombie: kafka/4.0", "step 0 of 25", "1> InitTransactions(c1)", "Two producers with one")
         person.type(INTERRUPT + INTERRUPT)
         assert person.ended() == 0

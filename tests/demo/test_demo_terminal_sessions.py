@@ -56,7 +56,7 @@ def test_run_says_what_it_came_to() -> None:
     """That no property broke, in how many steps, and why it went no further."""
     code, out, err = run_script("run", what="happy-path")
     assert (code, err) == (0, "")
-    assert ": no property broke in 19 steps: no step is possible any more" in out
+    assert ": no property broke in 14 steps: no step is possible any more" in out
 
 
 def test_run_leaves_faults_alone_on_request() -> None:
@@ -80,6 +80,7 @@ def test_why_not_blames_the_spent_budget() -> None:
 
 def test_tour_says_its_sizes_and_that_faults_are_off() -> None:
     """As soon as it is opened."""
-    code, out, err = run_script("tour figure-1")
+    code, out, err = run_script("tour commit")
     assert (code, err) == (0, "")
-    assert "The cluster of this tour has clients 1, brokers 2" in out and "faults are off." in out
+    assert "The cluster of this tour has producers 1, idempotent-producers 0, brokers 2" in out
+    assert "faults are off." in out

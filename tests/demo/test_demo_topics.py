@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.demo.scripts import run_script
 from support.demo.served_site import Site
-from support.demo.sessions import TXN, opened
+from support.demo.sessions import opened
 from support.demo.verbs import snapshot
 
 from harness.demo.session.as_json import logs_json
@@ -16,6 +16,8 @@ from harness.demo.terminal.terminal import console_of
 from harness.model import View
 
 INTERLEAVED = "exactly-once-interleaved"
+WITHOUT = "transactions/diary-02"
+"""A model that shows no topics."""
 
 
 def logs(session: LiveSession, step: int) -> list[dict[str, Any]]:
@@ -60,7 +62,7 @@ def test_server_answers_with_topics(interleaved: LiveSession) -> None:
         assert site.get("/api/logs") == {"step": at, "logs": logs(interleaved, at)}
         assert all(log["entries"] == [] for log in site.get("/api/logs?step=0")["logs"])
         assert "expected a step from 0 to" in site.refused(400, "GET", "/api/logs?step=999")
-        site.post("/api/open", {"what": TXN})
+        site.post("/api/open", {"what": WITHOUT})
         assert site.get("/api/logs") == {"step": 0, "logs": []}
         site.post("/api/undo")
 
@@ -92,13 +94,13 @@ def test_topics_of_an_earlier_step_and_of_a_model_that_has_none() -> None:
     assert code == 0 and "T-0 at b2 after step 0\n  -- LSO, HW, r1" in out
     code, _, said = run_script("topics at x", what=INTERLEAVED)
     assert (code, "topics [at N] takes no arguments" in said) == (2, True)
-    code, _, said = run_script("topics")
+    code, _, said = run_script("topics", what=WITHOUT)
     assert (code, "has no topics" in said) == (2, True)
 
 
 def test_replicated_logs_are_shown_replica_by_replica() -> None:
     """A replica's log has its records with their epochs, and its high watermark."""
-    session = opened(TXN)
+    session = opened(WITHOUT)
     assert session.model.logs is None
     session.tour("rp-01")
     session.forward(9)

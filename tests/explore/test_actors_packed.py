@@ -25,6 +25,8 @@ Case = tuple[str, dict[str, int], str | None, dict[str, Any], dict[str, int]]
 """A model, its sizes, the network, faults, and bounds on timers."""
 
 NO_TIMERS = {ALL: 0}
+WHOLE = {"brokers": 1, "partitions": 1, "records": 1, "transactions": 1}
+ONE_RECORD = {"producers": 0, "idempotent-producers": 1, "partitions": 1, "records": 1}
 CASES: dict[str, Case] = {
     "lock-service": ("lock-service", {"leases": 1}, "bag", {}, {}),
     "twice-or-never": ("lock-service", {"leases": 1}, "bag", {"duplicate": 1, "drop": 1}, {}),
@@ -39,11 +41,13 @@ CASES: dict[str, Case] = {
     "kip-320-timers": ("replication/kip-320/actors", {"elections": 0}, None, {}, {ALL: 0, "RequestTimeout": 1}),
     "kip-320-drop": ("replication/kip-320/actors", {"elections": 0}, None, {"drop": 1}, NO_TIMERS),
     "truncated": ("replication/truncate-to-high-watermark/actors", {"elections": 0}, None, {"pause": 1}, NO_TIMERS),
-    "transactions": ("transactions/repaired/actors", {"clients": 1, "brokers": 1}, None, {"drop": 1}, NO_TIMERS),
-    "diary-02": ("transactions/diary-02/actors", {"clients": 1, "elections": 0}, None, {}, NO_TIMERS),
+    "transactions": ("kafka/4.0", WHOLE, None, {"drop": 1}, NO_TIMERS),
+    "two-producers": ("kafka/4.0", {**WHOLE, "producers": 2}, None, {}, NO_TIMERS),
     "compaction": ("compaction/pulsar/actors", {"messages": 1, "keys": 1}, None, {}, NO_TIMERS),
-    "stack": ("cluster", {"clients": 1, "brokers": 2, "replication-factor": 2}, None, {}, NO_TIMERS),
+    "replicated": ("kafka/4.0", {**ONE_RECORD, "elections": 1}, None, {}, NO_TIMERS),
 }
+CHOSEN = {"replicated": {"log": "replicated"}}
+"""Settings that are not the default, by case."""
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +63,9 @@ def made(name: str) -> Model:
     """Build the model of a case."""
     model, sizes, network, faults, timers = CASES[name]
     spec = find_model(model)
-    whom = tuple(spec.make(sizes).actors)
-    return bounded(spec.make(sizes, {}, network, Faults(**faults, targets=whom) if faults else Faults()), timers)
+    chosen = CHOSEN.get(name, {})
+    whom = tuple(spec.make(sizes, chosen).actors)
+    return bounded(spec.make(sizes, chosen, network, Faults(**faults, targets=whom) if faults else Faults()), timers)
 
 
 def states_by_level(model: Model) -> list[set[str]]:
@@ -98,7 +103,7 @@ def test_packed_search_of_actors_equals_the_plain_one(engine: str, name: str) ->
     assert plainly.distinct > 20
 
 
-@pytest.mark.parametrize("name", ["cut-and-paused", "late-and-reordered", "rules", "kip-320-drop", "stack"])
+@pytest.mark.parametrize("name", ["cut-and-paused", "late-and-reordered", "rules", "kip-320-drop", "replicated"])
 @pytest.mark.parametrize(("engine", "words"), [
     ("python", 2), *(pytest.param("kernel", words, marks=KERNEL) for words in (2, 3, 4)),
 ])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +16,21 @@ from harness.cli import check_limits
 from harness.explore import any_model
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
-from harness.explore.growth import growth
 from harness.explore.packed.search import Search
 from harness.model import (
     Faults,
     Model,
-    ModelSpec,
-    Process,
-    Size,
-    Step,
-    System,
-    View,
     find_model,
-    model_specs,
-    register,
-    unregister,
 )
 from harness.record import Recorder, read_trail
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.trails.replay import replay_plain
 
-ACTORS = ("check", "transactions/repaired/actors")
+ACTORS = ("check", "replication/kip-320/actors")
+GROWS = ("check", "compaction/pulsar/actors")
+"""A model in which a reader connects for ever, each time with another number."""
 CHECK = ("check", "transactions/gist")
-SMALL = ("--size", "clients=1", "--size", "brokers=1")
+SMALL = ("--size", "elections=0")
 
 
 @pytest.fixture
@@ -137,7 +129,7 @@ def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "sizes", "given", "faults", "timers"),
     [
-        (ACTORS[1], {"clients": 1, "brokers": 1}, ("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
+        (ACTORS[1], {"elections": 0}, ("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
         ("replication/kip-320/actors", {"elections": 0}, ("--timers", "0", "--timers", "RequestTimeout=1"), Faults(),
          {ALL: 0, "RequestTimeout": 1}),
     ],
@@ -150,15 +142,6 @@ def test_check_of_actors_equals_the_plain_search(
     reported = searched(name, *at, *given, "--no-stop", "--out", tmp_path)
     model = find_model(name).make(sizes, {}, None, faults)
     assert_equals_plain(reported, bounded(model, timers))
-
-
-def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
-    """After a crash this client asks again for ever, without a timer: walks from the frontier of the search see it."""
-    crash = ("--timers", "0", "--faults", "crash=1", "--target", "b1", "--states", "3000")
-    done = call(*ACTORS, *SMALL, *crash, "--json", "--out", tmp_path)
-    assert done.code == 2
-    assert "c1.correlation" in [part["path"] for part in done.json["growing"]]
-    assert done.json["growing_timers"] == []
 
 
 def test_check_of_a_published_bug_finds_its_fewest_steps(tmp_path: Path) -> None:
@@ -178,17 +161,17 @@ def test_check_of_a_scenario_of_a_spec_takes_the_packed_search(tmp_path: Path) -
 
 
 def test_check_names_the_bound_that_ends_a_search_of_actors(tmp_path: Path) -> None:
-    """The issue's own command, with fewer states: what was searched is reported, then the bound, with code 2."""
-    command = (*ACTORS, "--timers", "1", "--faults", "drop=1", "--states", "2000", "--out", tmp_path)
+    """What was searched is reported, then the bound, with code 2."""
+    command = (*GROWS, "--faults", "drop=1", "--states", "2000", "--out", tmp_path)
     done = call(*command)
     assert done.refusal.startswith("the search ended at its limit of 2,000 states")
-    assert "searched in part, no violation so far in 2,398 distinct" in done.out
-    assert "\n  with drop=1, at most 1 timer a run\n" in done.out
-    assert "it does not become finite, as a walk of 1,000 steps shows; these keep growing:\n    c" in done.out
-    assert ".correlation: " in done.out
+    assert "searched in part, no violation so far in 2,735 distinct" in done.out
+    assert "\n  with drop=1, any number of timers\n" in done.out
+    assert "it does not become finite, as a walk of 1,000 steps shows; these keep growing:\n    r1.asked: " in done.out
     reported = call(*command, "--json").json
-    assert (reported["limit"]["name"], reported["growing_timers"], reported["faults"]) == ("states", [], {"drop": 1})
-    finite = call("check", "compaction/pulsar/actors", "--timers", "0", "--states", "100", "--out", tmp_path)
+    assert (reported["limit"]["name"], reported["faults"]) == ("states", {"drop": 1})
+    assert reported["growing_timers"] == ["ReadTimeout"]
+    finite = call(*GROWS, "--timers", "0", "--states", "100", "--out", tmp_path)
     assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
 
 
@@ -212,68 +195,10 @@ def test_check_of_actors_keeps_what_was_found_when_interrupted(
             self._search.wants_stop = True
 
     monkeypatch.setattr(check_limits.Watch, "progress", pressed)
-    done = call(*ACTORS, "--reduce", reduce, "--json", "--out", tmp_path)
+    done = call(*GROWS, "--reduce", reduce, "--json", "--out", tmp_path)
     assert (done.code, done.json["verdict"], done.json["complete"]) == (130, "interrupted", False)
     assert 1000 < done.json["distinct"] < 20_000
-    assert "c1.correlation" in [part["path"] for part in done.json["growing"]]
-
-
-class Counter(Process):
-    """Counts for ever; `most` ends it."""
-
-    name = "counter"
-
-    def __init__(self, most: int = 0) -> None:
-        self.most = most
-
-    def steps(self, view: View) -> Iterable[Step]:
-        """Count, or turn a switch."""
-        if not self.most or view["count"] < self.most:
-            yield Step("Count", (), (("count", view["count"] + 1),))
-        yield Step("Switch", (), (("switch", not view["switch"]),))
-
-
-@pytest.fixture
-def counter() -> Iterator[None]:
-    """Two specs that count: one for ever, and one up to a size."""
-    def build(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
-        return Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
-
-    register(System("counter", (ModelSpec("counter", "", build, {"most": Size(0, 0, 10_000)}),)))
-    yield
-    unregister("counter")
-
-
-@pytest.mark.usefixtures("counter")
-@pytest.mark.parametrize("engine", ["python", "auto"])
-def test_check_of_an_endless_spec_ends_and_says_what_keeps_growing(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A spec composition has no limit of its own: once it is long, what keeps growing ends it, with a sentence."""
-    monkeypatch.setattr(check_limits, "MANY_LEVELS", 50)
-    done = call("check", "counter", "--engine", engine, "--json", "--out", tmp_path)
-    assert "as count keeps growing; bound it by sizes, or say with --states how many" in done.refusal
-    assert (done.json["verdict"], done.json["limit"]["name"]) == ("limited", "growth")
-    assert [part["path"] for part in done.json["growing"]] == ["count"]
-    assert searched("counter", "--size", "most=200", "--engine", engine, "--out", tmp_path)["distinct"] == 402
-    limited = call("check", "counter", "--engine", engine, "--states", "300", "--json", "--out", tmp_path).json
-    assert limited["limit"] == {"name": "states", "value": 300}
-
-
-def test_nothing_keeps_growing_in_specs() -> None:
-    """No spec composition here grows without end: each is finite, or bounded by a constraint."""
-    specs = [spec.make(history_variables=True) for spec in model_specs() if not spec.may_fault]
-    assert len(specs) > 8
-    assert {model.name: growth(model).parts for model in specs if growth(model).parts} == {}
-
-
-def test_growth_of_actors_goes_where_timers_do() -> None:
-    """With any number of timers a reader connects for ever; with two, and a loss, nothing of it grows."""
-    spec = find_model("compaction/pulsar/actors")
-    grown = growth(spec.make())
-    assert [part.path for part in grown.parts] == ["r1.asked", "r1.requests"]
-    assert "ReadTimeout" in grown.timers
-    assert growth(bounded(spec.make(faults=Faults(drop=1)), {ALL: 2})).parts == ()
+    assert [part["path"] for part in done.json["growing"]] == ["r1.asked", "r1.requests"]
 
 
 @pytest.mark.parametrize("stop", [True, False])
@@ -296,22 +221,24 @@ def test_plain_engine_equals_the_others(name: str, sizes: dict[str, int], stop: 
 
 def test_bound_on_timers_is_no_deadlock(tmp_path: Path) -> None:
     """A state in which nothing but a timer that is used up could go on is no deadlock."""
-    reported = searched(ACTORS[1], *SMALL, "--timers", "0", "--faults", "drop=1", "--deadlock", "--no-stop",
-                    "--out", tmp_path, code=1)
+    small = [f"--size={size}=1" for size in ("brokers", "partitions", "records", "transactions")]
+    ends = ("--timers", "0", "--faults", "drop=1", "--deadlock", "--no-stop")
+    reported = searched("kafka/4.0", *small, *ends, "--out", tmp_path, code=1)
     (violated,) = reported["violated"]
     last = read_trail(Path(violated["trail"]))
     assert violated["kind"] == "deadlock"
     assert replay_plain(last, Recorder()).verdict.violated == "Deadlock"
 
 
-def test_check_of_two_clients_of_one_id_becomes_finite(tmp_path: Path) -> None:
-    """Correlation ids that are only compared no longer grow without end, and the two clients are interchangeable."""
-    at = ("--size", "brokers=1", "--size", "elections=0", "--timers", "0", "--out", tmp_path)
+def test_check_reduces_numbers_and_names_of_actors(tmp_path: Path) -> None:
+    """Numbers that are only compared, and replicas that are interchangeable; where they would help, that is said."""
+    at = ("--timers", "0", "--out", tmp_path)
     reported = [searched(ACTORS[1], *at, "--reduce", chosen) for chosen in ("numbers", "numbers,symmetry", "all")]
-    assert [each["distinct"] for each in reported] == [760, 383, 383]
+    assert [each["distinct"] for each in reported] == [7_471, 3_738, 3_738]
     assert [each["reductions"] for each in reported] == [["numbers"], *[["numbers", "symmetry"]] * 2]
-    assert {name for name, entry in reported[0]["witnesses"].items() if entry} == {"ProducerFenced"}
-    done = call("check", ACTORS[1], *at, "--symmetry", "--states", "2000")
+    assert {name for name, entry in reported[0]["witnesses"].items() if entry} == {
+        "HighWatermarkRises", "LeaderReplaced", "RecordAcknowledged", "RecordTruncated"}
+    done = call(*GROWS, "--symmetry", "--states", "2000", "--out", tmp_path)
     assert "reduced by symmetry: each state that was searched stands for others\n" in done.out
     assert "--reduce numbers takes states as one that differ in numbers that are only compared\n" in done.out
 
@@ -342,18 +269,19 @@ def test_check_without_orders_says_which_lengths_are_shortest(
         ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
         ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
         ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
-        ((*ACTORS, "--reduce", "numbers", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
+        ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "--reduce takes several for"),
         ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
-        (("check", "cluster", "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
+        ((*ACTORS, "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
         ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
-        ((*ACTORS, "--reduce", "order", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
+        ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "one yet that reduces by numbers, has no --che"),
+        ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "--reduce takes several for"),
         ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
         ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
         ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
-        ((*ACTORS, "--view"), "transactions/repaired/actors has no view; leave --view out"),
+        ((*ACTORS, "--view"), "replication/kip-320/actors has no view; leave --view out"),
         ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
         ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain has no --checkpoint; leave it out"),
-        ((*ACTORS, "--property", "EventuallyAllClientsGetPid"), "(kafka-proto simulate judges temporal properties)"),
+        ((*ACTORS, "--property", "FollowersCatchUp"), "(kafka-proto simulate judges temporal properties)"),
         ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
         ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
         ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
@@ -363,7 +291,7 @@ def test_check_without_orders_says_which_lengths_are_shortest(
         ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
         ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
         ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
-        ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but transactions/repaired/actors"),
+        ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but replication/kip-320/actors"),
         ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
         ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
         ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),

@@ -24,8 +24,7 @@ from harness.model import Message, Model, Process, Step, View, find_model
 from harness.model.spec import processes
 from kafka_proto.replication.specs.kafka_replication import leader_expand_isr
 from kafka_proto.replication.specs.names import names
-from kafka_proto.transactions.correspondence import InitPidResponse
-from kafka_proto.transactions.messages import Error
+from kafka_proto.transactions.messages import InitPidResponse, SpecError
 
 Row = dict[str, Any]
 
@@ -157,7 +156,7 @@ def refused(step: Step) -> Step:
     if step.action != "ReceiveInitPidRequest":
         return step
     broker, client = step.args
-    refusal = InitPidResponse(Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, source=broker, dest=client)
+    refusal = InitPidResponse(SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, source=broker, dest=client)
     return attrs.evolve(step, writes=(), sent=(refusal,))
 
 

@@ -242,13 +242,13 @@ def judging_runs(folder: Path) -> list[dict[str, Any]]:
 def test_own_histories_come_back_from_the_tables_as_they_were(tmp_path: Path) -> None:
     """Two runs of one scenario and one of another: digests, verdicts and trails in the rows, and nothing to object."""
     runs = tmp_path / "runs"
-    for what, seed in (("s4-copied-tail", 21), ("s4-copied-tail", 1), ("stack-rolling-restart", 0)):
+    for what, seed in (("s4-copied-tail", 21), ("s4-copied-tail", 1), ("rolling-restart", 0)):
         assert call("simulate", what, "--seed", seed, "--out", runs).code in (0, 1)
     out = tmp_path / "tables"
     found = call("import", runs, "--as", "kafka-proto", "--out", out, "--json").json["files"]
     assert [(Path(one["file"]).name.split(".")[0], one["seed"], one["violated"]) for one in found] == [
-        ("s4-copied-tail-random-1", 0, None), ("s4-copied-tail-random-21", 1, "LogsAgreeUpToHwm"),
-        ("stack-rolling-restart-random-0", 0, None)]
+        ("rolling-restart-random-0", 0, None), ("s4-copied-tail-random-1", 0, None),
+        ("s4-copied-tail-random-21", 1, "LogsAgreeUpToHwm")]
     assert [one["digest"] for one in found] == [read_history(Path(one["file"])).digest for one in found]
     store = CampaignStore(out)
     cells = {cell.key: cell for cell in store.manifest().cells}

@@ -12,7 +12,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.wire import request_bytes, responses
 
-from kafka_proto.gateway.connection import Closed, Connection, Request
+from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.offer import API_VERSIONS, LEVELS, RELEASES, Offer, offer_of
 
 METADATA, HEARTBEAT, PRODUCE = 3, 12, 0
@@ -37,7 +37,7 @@ def test_requests_come_out_whole_however_the_bytes_are_cut(cuts: list[int]) -> N
     for size in [*cuts, len(stream)]:
         piece, stream = stream[:size], stream[size:]
         found += connection.receive_data(piece).events if piece else ()
-    assert [(e.number, e.correlation_id, e.message["generation_id"]) for e in found if isinstance(e, Request)] == [
+    assert [(e.number, e.correlation_id, e.message["generation_id"]) for e in found if isinstance(e, WireRequest)] == [
         (number, number, number) for number in range(5)]
     assert (connection.waiting_bytes, connection.unanswered) == (0, 5)
 
@@ -132,7 +132,7 @@ def test_requests_before_a_bad_one_are_still_answered() -> None:
     """What came whole before the bytes that close a connection was asked, and its answer can be written."""
     connection = Connection(offer())
     first, last = connection.receive_data(heartbeat(3) + b"\xff\xff\xff\xff").events
-    assert isinstance(first, Request) and isinstance(last, Closed)
+    assert isinstance(first, WireRequest) and isinstance(last, Closed)
     assert responses(connection.send(0, {"error_code": 0}), (HEARTBEAT, 4))[0][0] == 3
 
 
@@ -196,6 +196,6 @@ def test_no_bytes_get_an_exception_out_of_a_connection(data: st.DataObject) -> N
     assert connection.waiting_bytes <= came
     assert sum(isinstance(event, Closed) for event in found) == connection.is_closed
     for event in found:
-        if isinstance(event, Request):
+        if isinstance(event, WireRequest):
             connection.send(event.number, {})
     assert connection.unanswered == 0

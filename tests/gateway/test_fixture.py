@@ -21,7 +21,7 @@ from harness.record import Recorder, read_trail
 from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.inputs import Timed
+from kafka_proto.gateway.inputs import TimedFault
 from kafka_proto.gateway.offer import CREATE_TOPICS, METADATA
 
 pytest_plugins = ["pytester"]
@@ -167,7 +167,7 @@ def test_clusters_start_and_stop_and_refuse_what_they_do_not_have() -> None:
 def test_a_plan_of_faults_begins_while_the_cluster_runs() -> None:
     """The second Metadata request from then on is dropped; the first one is answered."""
     with KafkaCluster({"t": 1}) as cluster:
-        cluster.inject([Timed(0, "drop", "Metadata", 2)])
+        cluster.inject([TimedFault(0, "drop", "Metadata", 2)])
         host, port = cluster.bootstrap_servers.split(":")
         with Client(host, int(port)) as client:
             assert [topic["name"] for topic in client.ask(METADATA, 9, {"topics": None})["topics"]] == ["t"]

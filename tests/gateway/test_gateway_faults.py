@@ -12,10 +12,10 @@ from support.gateway.wire import Producer, Talk, inject
 
 from harness.model import Refusal
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.drawn import draw, read_budget
 from kafka_proto.gateway.host import Close, Ended, Host, Opened, Passed, Write
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.random_plans import draw, read_budget
+from kafka_proto.gateway.records import WireRecord, write_batch
 
 
 def talk(brokers: int = 1, **settings: Any) -> Talk:
@@ -72,7 +72,7 @@ def test_requests_are_dropped_lost_doubled_and_delayed_for_a_time() -> None:
                                            ("delay", {"nth": 5, "for_ms": 700})), 1):
         inject(clients, number, kind, request="Produce", **what)
     plain = {"acks": -1, "topic_data": ({"name": "t", "partition_data": (
-        {"index": 0, "records": write_batch([Record(None, b"v")])},)},)}
+        {"index": 0, "records": write_batch([WireRecord(None, b"v")])},)},)}
     ends = []
     for _ in range(2):
         me = clients.connect()
@@ -109,7 +109,7 @@ def test_a_write_needs_so_many_replicas_in_sync() -> None:
     clients.host.clients[asked].broker = leader
 
     def produce() -> int:
-        partition = {"index": 0, "records": write_batch([Record(None, b"a")], base_timestamp=5)}
+        partition = {"index": 0, "records": write_batch([WireRecord(None, b"a")], base_timestamp=5)}
         answer = clients.one(asked, offer.PRODUCE, 9, {"acks": -1, "transactional_id": None, "topic_data": (
             {"name": "t", "partition_data": (partition,)},)})
         return int(answer["responses"][0]["partition_responses"][0]["error_code"])

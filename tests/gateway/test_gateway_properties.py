@@ -17,10 +17,10 @@ from kafka_proto.broker.group.offsets import OffsetRecord, Offsets, load
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.answers import answered
-from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.observed import Acknowledged, Heard, Observed, logged, without
+from kafka_proto.gateway.connection import WireRequest
+from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Observed, logged, without
 from kafka_proto.gateway.properties import NAMES, Brokers, problems
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.chunks import chunks
 from kafka_proto.requests import OFFSETS_PARTITION
@@ -45,7 +45,8 @@ def log(*batches: RecordBatch) -> PartitionLog:
 
 
 def history(
-    logs: Mapping[str, PartitionLog], *, acknowledged: tuple[Acknowledged, ...] = (), heard: tuple[Heard, ...] = (),
+    logs: Mapping[str, PartitionLog], *,
+    acknowledged: tuple[AcknowledgedBatch, ...] = (), heard: tuple[Heard, ...] = (),
     entry: TransactionMetadata | None = None, waiting: tuple[str, ...] = (), live: Offsets | None = None,
 ) -> History:
     """Return what was observed of some logs, and the brokers that have them."""
@@ -64,7 +65,7 @@ def fenced(epoch: int, claimed: int = 0) -> History:
     """Return a history in which a producer of an epoch is fenced, with the epoch that its coordinator has."""
     message = {"transactional_id": "app", "producer_id": 7, "producer_epoch": claimed, "committed": True}
     known = entry(TxnState.ONGOING, epoch)
-    seen = answered(Observed(), Request(0, offer.END_TXN, 1, 1, None, message), "app#1",
+    seen = answered(Observed(), WireRequest(0, offer.END_TXN, 1, 1, None, message), "app#1",
                     {"error_code": BY_NAME["PRODUCER_FENCED"].number}, {"app": known})
     return seen, Brokers(entries=FrozenMap({"app": known}))
 
@@ -74,10 +75,10 @@ def fetched(made: PartitionLog, stable: int, *aborted: int) -> History:
     seen = logged(Observed(), "t-0", made)
     partition = {
         "partition_index": 0, "last_stable_offset": stable,
-        "records": write_batch([Record(None, b"a")], producer_id=7, producer_epoch=0, is_transactional=True),
+        "records": write_batch([WireRecord(None, b"a")], producer_id=7, producer_epoch=0, is_transactional=True),
         "aborted_transactions": [{"producer_id": 7, "first_offset": first} for first in aborted],
     }
-    seen = answered(seen, Request(0, offer.FETCH, 12, 1, None, {"isolation_level": 1}), "",
+    seen = answered(seen, WireRequest(0, offer.FETCH, 12, 1, None, {"isolation_level": 1}), "",
                     {"responses": [{"topic": "t", "partitions": [partition]}]}, {})
     known = entry(TxnState.ONGOING)
     return seen, Brokers(FrozenMap({"t-0": made}), FrozenMap({"app": known}))
@@ -90,7 +91,7 @@ def committed(*offsets: int) -> PartitionLog:
 
 ENDED = log(data("app#1"), marker(COMMIT, "app#1"))
 ABORTED = log(data("app#1"), marker(ABORT, "app#1"))
-BOTH = (Acknowledged("t-0", 0, "app#1"), Acknowledged("t-1", 0, "app#1"))
+BOTH = (AcknowledgedBatch("t-0", 0, "app#1"), AcknowledgedBatch("t-1", 0, "app#1"))
 CASES: Mapping[str, tuple[History, History, str]] = {
     "MarkerAttribution": (
         history({"t-0": log(data("app#2"), marker(COMMIT, "app#1"))}),

@@ -13,7 +13,7 @@ from support.gateway.wire import Talk, request_bytes
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
+from kafka_proto.gateway.records import WireRecord, read_header, read_records, split, write_batch
 
 
 def talk(**settings: Any) -> Talk:
@@ -21,7 +21,7 @@ def talk(**settings: Any) -> Talk:
 
 
 def produced(values: list[bytes], acks: int = -1, tid: str | None = None, **batch: Any) -> dict[str, Any]:
-    records = [Record(None, value) for value in values]
+    records = [WireRecord(None, value) for value in values]
     data = write_batch(records, base_timestamp=5, is_transactional=tid is not None, **batch)
     return {"acks": acks, "transactional_id": tid, "topic_data": (
         {"name": "t", "partition_data": ({"index": 0, "records": data},)},)}
@@ -65,8 +65,9 @@ def test_a_batch_of_a_transaction_needs_a_transactional_id() -> None:
     """Without one the whole request is refused, before its partitions are looked for; what is no batch is no matter."""
     clients = talk()
     me = clients.connect()
-    open_ = write_batch([Record(None, b"a")], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
-    plain = write_batch([Record(None, b"b")])
+    a, b = WireRecord(None, b"a"), WireRecord(None, b"b")
+    open_ = write_batch([a], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    plain = write_batch([b])
     for last, expected in ((open_, [53, 53, 53]), (plain, [0, 3, 0]), (b"", [0, 3, 87])):
         asked = {"acks": -1, "transactional_id": None, "topic_data": ({"name": "t", "partition_data": tuple(
             {"index": index, "records": data} for index, data in ((0, plain), (7, plain), (1, last)))},)}

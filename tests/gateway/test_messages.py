@@ -24,7 +24,7 @@ from kafka_proto.gateway.codec import write_message
 from kafka_proto.gateway.conforming import record_at
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import ProduceRequest
 
@@ -121,7 +121,7 @@ def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:
     (topic,) = clients.one(me, offer.METADATA, 8, {"topics": None})["topics"]
     led = next(row["partition_index"] for row in topic["partitions"] if row["leader_id"] == 1)
     owner = {"producer_id": 7, "producer_epoch": 0}
-    data = write_batch([Record(None, b"open")], base_timestamp=5, is_transactional=True, base_sequence=0, **owner)
+    data = write_batch([WireRecord(None, b"open")], base_timestamp=5, is_transactional=True, base_sequence=0, **owner)
     written = RecordBatch((SentRecords(data, ""),), 7, 0, 0, is_transactional=True)
     clients.host.cluster.send(ProduceRequest(9, "tid", -1, f"t-{led}", written), "b1", "c9")
 

@@ -13,24 +13,27 @@ from support.gateway.set_clock import SetClock
 
 from harness.model import Refusal
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.drawn import draw, read_budget
-from kafka_proto.gateway.inputs import Settings, Timed
+from kafka_proto.gateway.inputs import Settings, TimedFault
 from kafka_proto.gateway.plans import read_plan, scenarios, written
+from kafka_proto.gateway.random_plans import draw, read_budget
 
 BROKERS = Settings(ports=(0, 0, 0))
 
 
 @pytest.mark.parametrize(("text", "plan"), [
-    ("delay EndTxn nth=2 for_ms=2500", [Timed(0, "delay", "EndTxn", 2, for_ms=2500)]),
-    ("drop Produce nth=0; lose EndTxn at_ms=70", [Timed(0, "drop", "Produce", 0), Timed(70, "lose", "EndTxn")]),
-    ("crash b2 at_ms=5 for_ms=90\n pause b1 ;", [Timed(5, "crash", broker=2, for_ms=90), Timed(0, "pause", broker=1)]),
-    ("partition b3; partition b1 b3", [Timed(0, "partition", broker=3), Timed(0, "partition", broker=1, other=3)]),
-    ("elect; elect orders-1", [Timed(0, "elect"), Timed(0, "elect", partition="orders-1")]),
-    ("late-end", [Timed(0, "delay", "EndTxn", for_ms=1375)]),
-    ("hanging-transaction timeout_ms=30000", [Timed(0, "delay", "Produce", for_ms=75_000)]),
-    ("fenced-by-own-duplicate", [Timed(0, "duplicate", "InitProducerId")]),
+    ("delay EndTxn nth=2 for_ms=2500", [TimedFault(0, "delay", "EndTxn", 2, for_ms=2500)]),
+    ("drop Produce nth=0; lose EndTxn at_ms=70",
+     [TimedFault(0, "drop", "Produce", 0), TimedFault(70, "lose", "EndTxn")]),
+    ("crash b2 at_ms=5 for_ms=90\n pause b1 ;",
+     [TimedFault(5, "crash", broker=2, for_ms=90), TimedFault(0, "pause", broker=1)]),
+    ("partition b3; partition b1 b3",
+     [TimedFault(0, "partition", broker=3), TimedFault(0, "partition", broker=1, other=3)]),
+    ("elect; elect orders-1", [TimedFault(0, "elect"), TimedFault(0, "elect", partition="orders-1")]),
+    ("late-end", [TimedFault(0, "delay", "EndTxn", for_ms=1375)]),
+    ("hanging-transaction timeout_ms=30000", [TimedFault(0, "delay", "Produce", for_ms=75_000)]),
+    ("record-sent-again", [TimedFault(0, "delay", "Produce", 2, for_ms=2500)]),
 ])
-def test_a_plan_is_the_faults_that_it_says(text: str, plan: list[Timed]) -> None:
+def test_a_plan_is_the_faults_that_it_says(text: str, plan: list[TimedFault]) -> None:
     """Verbs with their numbers, and scenarios whose times follow the client's; written again, it is the same plan."""
     assert read_plan(text, 1, BROKERS) == plan
     assert read_plan("\n".join(map(written, plan)), 1, BROKERS) == plan
@@ -42,7 +45,7 @@ def test_chance_is_a_function_of_the_seed() -> None:
     assert read_plan("delay=2,crash=1", 3, BROKERS) == alone != read_plan("delay=2,crash=1", 4, BROKERS)
     twice = read_plan("delay=2,crash=1;delay=2,crash=1", 3, BROKERS)
     assert twice[:3] == alone != twice[3:]
-    assert [timed.kind for timed in read_plan("lost-responses", 3, BROKERS)] == ["lose", "lose", "drop"]
+    assert [timed.kind for timed in read_plan("exactly-once-lost-answers", 3, BROKERS)] == ["drop", "drop", "lose"]
     assert [timed.kind for timed in read_plan("leaders-move", 3, BROKERS)] == ["elect"] * 6
 
 

@@ -16,10 +16,10 @@ from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.context import code
 from kafka_proto.gateway.host import Arrived, Close, Host
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 
 TOMORROW = 1_000_000 + 86_400_000
-GOOD = write_batch([Record(None, b"a")], base_timestamp=5)
+GOOD = write_batch([WireRecord(None, b"a")], base_timestamp=5)
 BAD = GOOD[:-1] + b"x"
 
 
@@ -46,7 +46,7 @@ def test_a_batch_that_the_log_refuses_is_in_the_transaction_nevertheless(batch: 
     made = clients.one(me, offer.INIT_PRODUCER_ID, 5, {
         "transactional_id": "tid", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1})
     owner = {"producer_id": made["producer_id"], "producer_epoch": made["producer_epoch"]}
-    data = write_batch([Record(None, batch.get("value", b"a"))], base_timestamp=5, base_sequence=0,
+    data = write_batch([WireRecord(None, batch.get("value", b"a"))], base_timestamp=5, base_sequence=0,
                        is_transactional=True, **owner)
     data = data[:-1] + b"y" if "wrong" in batch else data
     refused = clients.one(me, offer.PRODUCE, 12, produced((0, data), tid="tid"))
@@ -83,7 +83,7 @@ def test_a_client_hears_of_a_closed_connection_and_makes_another() -> None:
 def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
     """It is answered once; where one of the two is no single batch, that is said, though the other is appended."""
     clients, me = talk()
-    other = write_batch([Record(None, b"b"), Record(None, b"c")], base_timestamp=5)
+    other = write_batch([WireRecord(None, b"b"), WireRecord(None, b"c")], base_timestamp=5)
     for first, second, error, end in ((GOOD, other, "NONE", 2), (GOOD + GOOD, GOOD, "INVALID_RECORD", 3),
                                       (GOOD, b"", "INVALID_RECORD", 4), (GOOD, BAD, "CORRUPT_MESSAGE", 4)):
         answer = clients.one(me, offer.PRODUCE, 9, produced((0, first), (0, second)))
@@ -96,8 +96,8 @@ def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
 def test_batches_of_two_producers_are_refused_together(release: str, error: str) -> None:
     """A broker that verifies asks about one producer for all partitions of a request; nothing is appended."""
     clients, me = talk(release=release, transaction_version=0)
-    batches = [write_batch([Record(None, b"a")], base_timestamp=5, producer_id=7, producer_epoch=epoch, base_sequence=0,
-                           is_transactional=True) for epoch in (0, 1)]
+    batches = [write_batch([WireRecord(None, b"a")], base_timestamp=5, producer_id=7, producer_epoch=epoch,
+                           base_sequence=0, is_transactional=True) for epoch in (0, 1)]
     answer = clients.one(me, offer.PRODUCE, 9, produced((0, batches[0]), (1, batches[1]), tid="tid"))
     assert errors(answer) == [(index, code(error)) for index in (0, 1)]
 
@@ -117,14 +117,14 @@ def test_a_record_of_tomorrow(release: str, error: str) -> None:
     """From 4.0 on a record may be an hour ahead of the broker's clock, and no later (KIP-1030)."""
     clients, me = talk(release=release, transaction_version=0 if release < "4" else 2)
     for ahead, expected in ((0, error), (86_400_000 - 3_600_000, "NONE")):
-        late = write_batch([Record(None, b"a", timestamp_delta=-ahead)], base_timestamp=TOMORROW)
+        late = write_batch([WireRecord(None, b"a", timestamp_delta=-ahead)], base_timestamp=TOMORROW)
         assert errors(clients.one(me, offer.PRODUCE, 9, produced((0, late)))) == [(0, code(expected))]
 
 
 def test_a_batch_of_a_transaction_without_producer_is_of_none() -> None:
     """A real broker takes it and shows it at once; no property speaks of it."""
     clients, me = talk()
-    odd = write_batch([Record(None, b"a")], base_timestamp=5, is_transactional=True)
+    odd = write_batch([WireRecord(None, b"a")], base_timestamp=5, is_transactional=True)
     assert errors(clients.one(me, offer.PRODUCE, 12, produced((0, odd), tid="tid"))) == [(0, 0)]
     wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 2**20}
     found = clients.one(me, offer.FETCH, 12, {

@@ -14,7 +14,7 @@ from kafka_proto.gateway.records import (
     HEADER,
     BadBatch,
     BatchHeader,
-    Record,
+    WireRecord,
     at_offset,
     check_batch,
     check_request,
@@ -30,7 +30,7 @@ LONGEST = 1_048_588
 LATEST = 2**62
 some_bytes = st.none() | st.binary(max_size=30)
 headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=2).map(tuple)
-records = st.builds(Record, some_bytes, some_bytes, headers, st.integers(-(2**40), 2**40))
+records = st.builds(WireRecord, some_bytes, some_bytes, headers, st.integers(-(2**40), 2**40))
 
 
 def check_produced(data: bytes, version: int = 9) -> BatchHeader:
@@ -42,7 +42,7 @@ def check_produced(data: bytes, version: int = 9) -> BatchHeader:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(records, min_size=1, max_size=20), st.sampled_from(("none", "gzip")), st.integers(0, 2**62))
-def test_a_batch_is_read_as_it_was_written(wanted: list[Record], codec: str, offset: int) -> None:
+def test_a_batch_is_read_as_it_was_written(wanted: list[WireRecord], codec: str, offset: int) -> None:
     """Records, producer fields and flags come back; a log sets the offset in it, and the checksum still holds."""
     written = write_batch(wanted, base_timestamp=2**41, producer_id=7, producer_epoch=3, base_sequence=11,
                           is_transactional=True, codec=codec)
@@ -59,7 +59,7 @@ def test_a_batch_is_read_as_it_was_written(wanted: list[Record], codec: str, off
 
 def test_kio_reads_what_is_written_here() -> None:
     """kio's reader of batches, which checks length and checksum, finds the same records and the marker."""
-    written = write_batch([Record(b"k", b"v"), Record(None, None)], base_offset=9, base_timestamp=1000)
+    written = write_batch([WireRecord(b"k", b"v"), WireRecord(None, None)], base_offset=9, base_timestamp=1000)
     batch, size = read_batch(written, 0)
     assert [(r.offset, r.key, r.value) for r in batch.records] == [(9, b"k", b"v"), (10, None, None)]
     marker, _ = read_batch(write_marker(True, 7, 3, 2, 11, 1000), 0)
@@ -75,8 +75,8 @@ def edited(batch: bytes, **fields: int) -> bytes:
     return with_checksum(header + batch[HEADER.size :])
 
 
-GOOD = write_batch([Record(b"k", b"v"), Record(b"k", b"w")])
-OWNED = write_batch([Record(b"k", b"v")], producer_id=1, producer_epoch=0, base_sequence=0)
+GOOD = write_batch([WireRecord(b"k", b"v"), WireRecord(b"k", b"w")])
+OWNED = write_batch([WireRecord(b"k", b"v")], producer_id=1, producer_epoch=0, base_sequence=0)
 REFUSED = {
     "nothing": (b"", "INVALID_RECORD"),
     "two batches": (GOOD + GOOD, "INVALID_RECORD"),
@@ -89,7 +89,7 @@ REFUSED = {
     "no message format": (edited(GOOD, magic=3), "CORRUPT_MESSAGE"),
     "another byte": (GOOD[:-1] + b"x", "CORRUPT_MESSAGE"),
     "message format 1": (edited(GOOD, magic=1), "INVALID_RECORD"),
-    "too long": (write_batch([Record(None, b"x" * LONGEST)]), "MESSAGE_TOO_LARGE"),
+    "too long": (write_batch([WireRecord(None, b"x" * LONGEST)]), "MESSAGE_TOO_LARGE"),
     "a control batch": (edited(GOOD, attributes=0x20), "INVALID_RECORD"),
     "more records than there are": (edited(GOOD, count=3, last_offset_delta=2), "INVALID_RECORD"),
     "fewer": (edited(GOOD, count=1, last_offset_delta=0), "INVALID_RECORD"),
@@ -97,11 +97,13 @@ REFUSED = {
     "offsets that are not consecutive": (edited(GOOD, last_offset_delta=5), "INVALID_RECORD"),
     "a producer without sequence": (edited(OWNED, base_sequence=-1), "INVALID_RECORD"),
     "packed at offsets that are not consecutive": (
-        write_batch([Record(b"k", b"v")] * 2, codec="gzip", offset_deltas=(0, 2)), "UNKNOWN_SERVER_ERROR"),
-    "too late": (write_batch([Record(b"k", b"v", timestamp_delta=1)], base_timestamp=LATEST), "INVALID_TIMESTAMP"),
+        write_batch([WireRecord(b"k", b"v")] * 2, codec="gzip", offset_deltas=(0, 2)), "UNKNOWN_SERVER_ERROR"),
+    "too late": (write_batch([WireRecord(b"k", b"v", timestamp_delta=1)], base_timestamp=LATEST), "INVALID_TIMESTAMP"),
     "a codec that does not exist": (edited(GOOD, attributes=7), "UNKNOWN_SERVER_ERROR"),
     "gzip that is none": (edited(GOOD, attributes=1), "UNKNOWN_SERVER_ERROR"),
-    "too much when unpacked": (write_batch([Record(None, b"x" * 17 * 1024 * 1024)], codec="gzip"), "MESSAGE_TOO_LARGE"),
+    "too much when unpacked": (
+        write_batch([WireRecord(None, b"x" * 17 * 1024 * 1024)], codec="gzip"), "MESSAGE_TOO_LARGE",
+    ),
 }
 
 
@@ -118,11 +120,11 @@ def test_a_leader_refuses_a_bad_batch_by_its_code(case: str) -> None:
 TAKEN = {
     "a producer without epoch": edited(OWNED, producer_epoch=-1),
     "a transaction without producer": edited(GOOD, attributes=0x10),
-    "offsets of records that are not consecutive": write_batch([Record(b"k", b"v")] * 2, offset_deltas=(0, 2)),
-    "offsets of records that go down": write_batch([Record(b"k", b"v")] * 2, offset_deltas=(1, 0)),
+    "offsets of records that are not consecutive": write_batch([WireRecord(b"k", b"v")] * 2, offset_deltas=(0, 2)),
+    "offsets of records that go down": write_batch([WireRecord(b"k", b"v")] * 2, offset_deltas=(1, 0)),
     "what is no batch behind it": GOOD + bytes(11),
     "records that are not read": edited(GOOD, attributes=4),
-    "as late as may be": write_batch([Record(b"k", b"v")], base_timestamp=LATEST),
+    "as late as may be": write_batch([WireRecord(b"k", b"v")], base_timestamp=LATEST),
 }
 
 

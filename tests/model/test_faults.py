@@ -270,10 +270,10 @@ def mending(state: State) -> Iterable[str]:
 
 
 @pytest.mark.parametrize("network", ["bag", "fifo"])
-@pytest.mark.parametrize("name", ["peers", "transactions/repaired/actors"])
+@pytest.mark.parametrize("name", ["peers", "replication/kip-320/actors"])
 def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, network: str) -> None:
     """Along random walks no kind happens more often than its budget says, and every fault can be mended."""
-    ends = ("a", "z") if name == "peers" else ("b1", "c1")
+    ends = ("a", "z") if name == "peers" else ("r1", "r2")
     faults = attrs.evolve(EVERYTHING, drop=0, crash=2, targets=ends, rules=(Rule("delay", nth=2),))
     for seed in range(6):
         chance = random.Random(seed)

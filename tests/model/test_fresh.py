@@ -29,25 +29,25 @@ FAULTS = Faults(
     drop=2, duplicate=2, delay=2, partition=1, crash=2, targets=("b1", "b2", "r1", "r2", "broker")
 )
 MODELS = {
-    "transactions/repaired/actors": {"elections": 2}, "transactions/diary-02/actors": {"transactional-ids": 2},
     "replication/kip-320/actors": {"elections": 2, "fencings": 1}, "replication/async-isr/actors": {"fencings": 1},
-    "cluster": {}, "compaction/pulsar/actors": {}, "compaction/pulsar-trimming/actors": {},
+    "kafka/4.0": {"elections": 2}, "compaction/pulsar/actors": {}, "compaction/pulsar-trimming/actors": {},
 }
-UNUSED = {"cluster": {"produce"}}
-"""Sorts that a replica declares for clients of its own, where what waits for its records are transitions."""
+SETTINGS = {"kafka/4.0": {"log": "replicated"}}
+UNUSED = {"kafka/4.0": {"produce"}}
+"""Sorts that a replica declares for clients of its own, where what waits for its records are transactions."""
 
 
-LONG = ("cluster", "replication/kip-320/actors")
+LONG = ("kafka/4.0", "replication/kip-320/actors")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.large] * (name in LONG)) for name in MODELS])
 def test_what_a_protocol_declares_is_only_compared(name: str) -> None:
     """Renamed, each state of some runs offers the same steps, which lead to the same states, renamed."""
-    base = find_model(name).make(MODELS[name])
+    base = find_model(name).make(MODELS[name], SETTINGS.get(name))
     targets = tuple(target for target in FAULTS.targets if target in base.actors)
     seen: set[str] = set()
     for seed in range(4):
-        model = find_model(name).make(MODELS[name], faults=attrs.evolve(FAULTS, targets=targets))
+        model = find_model(name).make(MODELS[name], SETTINGS.get(name), faults=attrs.evolve(FAULTS, targets=targets))
         chance = random.Random(seed)
         for state in walk(model, seed, 80):
             seen |= {sort for sort, _ in numbers(model, state)}
@@ -159,7 +159,7 @@ def test_declared_numbers_are_renamed_wherever_they_stand() -> None:
 
 def test_disks_are_renamed_as_the_states_that_they_survive() -> None:
     """A broker's incarnation has one name on its disk and in its memory."""
-    model = find_model("transactions/repaired/actors").make(faults=Faults(crash=1, targets=("b1",)))
+    model = find_model("kafka/4.0").make(faults=Faults(crash=1, targets=("b1",)))
     state = dict(model.initial_states()[0])
     state["b1[metadata]"] = attrs.evolve(state["b1[metadata]"], broker_epoch=4)
     state["disk[b1][metadata]"] = state["disk[b1][metadata]"].set("broker_epoch", 4)

@@ -1,4 +1,4 @@
-"""The idiom of a spec's actions: who takes which step, in which order, and what extensions add from outside."""
+"""The idiom of a spec's actions: who takes which step, in which order, and which extension actions stand beside."""
 
 from __future__ import annotations
 
@@ -9,21 +9,7 @@ import pytest
 
 from compaction import spec as compaction
 from harness.model import Message, Model, Refusal, Value, View, slot
-from harness.model.spec import (
-    ITSELF,
-    Around,
-    Change,
-    Next,
-    Writes,
-    action,
-    chosen,
-    each,
-    extended,
-    flat,
-    processes,
-    reasons,
-    writing,
-)
+from harness.model.spec import ITSELF, Change, Next, action, chosen, each, flat, processes, reasons
 from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
 from kafka_proto.transactions.specs import diary_01, diary_02
 
@@ -108,30 +94,6 @@ def test_message_is_received_by_whom_it_is_for() -> None:
     heard = [choice for choice in of.choices(after) if choice.step.action == "Receive"]
     assert [(choice.process, choice.step.args) for choice in heard] == [("b", ("b", "a"))]
     assert of.apply(after, heard[0])["heard[b]"] == "a"
-
-
-def is_unlocked(k: Names, view: View, cup: str) -> bool:
-    return not view["locked"]
-
-
-def counted(k: Names, view: View, cup: str) -> Writes:
-    return (("poured", view["poured"] + 1),)
-
-
-def test_extensions_wrap_a_relation_and_leave_it_as_it_is() -> None:
-    """A condition and a write from outside, and an action beside; the relation itself does the same as before."""
-    wrapped = extended(NEXT, {"Fill": Around((is_unlocked,), (writing(counted),))}, (empty,))
-    of = model(wrapped)
-    fills = [choice for choice in of.choices(of.initial_states()[0]) if choice.step.action == "Fill"]
-    assert dict(fills[0].step.writes) == {"full[x]": True, "poured": 1}
-    assert [label for _, label, _ in possible(of, locked=True)] == ["Send(a) b", "Send(b) a", "Empty y"]
-    assert ("Fill[x]", "Fill x", 2) in possible(model(NEXT), locked=True)
-
-
-def test_what_is_wrapped_must_be_there() -> None:
-    """A name that is no action's is said, since what it was to add would be missing."""
-    with pytest.raises(ValueError, match="no action of the relation: Pour"):
-        extended(NEXT, {"Pour": Around((is_unlocked,))})
 
 
 def test_extensions_are_chosen_by_name_and_give_their_reasons() -> None:

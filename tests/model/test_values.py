@@ -228,12 +228,11 @@ def test_canonical_sort_does_not_depend_on_insertion_order(items: list[Any], ran
 
 FIXED = """
 from harness.model import FrozenMap, canonical_bytes
-from kafka_proto.transactions.correspondence import AddPartitionsToTxnRequest, InitPidResponse
-from kafka_proto.transactions.messages import Error
+from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, InitPidResponse, SpecError
 from kafka_proto.transactions.records import TxnState
 
 request = AddPartitionsToTxnRequest("tid1", 1, 0, frozenset({"tp1", "tp2", "tp3"}), source="c1", dest="b1")
-response = InitPidResponse(Error.CONCURRENT_TRANSACTIONS, source="b1", dest="c1")
+response = InitPidResponse(SpecError.CONCURRENT_TRANSACTIONS, source="b1", dest="c1")
 print(canonical_bytes(FrozenMap({
     "sent": FrozenMap({response: 2, request: 1}),
     "seen": frozenset({request, response}),

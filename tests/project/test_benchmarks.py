@@ -42,7 +42,7 @@ def test_runs_of_every_fault_add_up() -> None:
 
 def test_many_runs_say_what_is_kept() -> None:
     """A row for each tenth of the steps, with counts of what the tables hold; what cannot be is one sentence."""
-    arguments = ("exactly-once/kip-890", "--steps", "400", "--size", "brokers=1", "--set", "log=at-once")
+    arguments = ("kafka/4.0", "--steps", "400", "--size", "brokers=1", "--set", "log=at-once")
     done = ran("many_runs.py", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -87,7 +87,7 @@ def test_file_of_a_live_writer_is_left_alone(tmp_path: Path) -> None:
 
 def test_run_that_is_killed_leaves_nothing_for_long(tmp_path: Path) -> None:
     """A command line that is killed leaves a hidden history; the next command that writes there removes it."""
-    command = [sys.executable, "-c", "from harness.cli import main; main()", "simulate", "cluster",
+    command = [sys.executable, "-c", "from harness.cli import main; main()", "simulate", "replication/kip-320/actors",
                "--steps", "100000000", "--out", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -95,8 +95,8 @@ def test_run_that_is_killed_leaves_nothing_for_long(tmp_path: Path) -> None:
         finally:
             process.send_signal(signal.SIGKILL)
     assert len(hidden(tmp_path)) == 1
-    assert call("simulate", "fencing", "--out", tmp_path).code == 0
-    assert names(tmp_path) == ["fencing-random-0.history.jsonl", "fencing-random-0.trail.jsonl"]
+    assert call("simulate", "exactly-once-zombie", "--out", tmp_path).code == 0
+    assert names(tmp_path) == ["exactly-once-zombie-random-0.history.jsonl", "exactly-once-zombie-random-0.trail.jsonl"]
 
 
 def test_folder_that_is_left_is_swept_and_one_in_use_is_not(tmp_path: Path) -> None:

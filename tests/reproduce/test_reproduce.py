@@ -19,7 +19,7 @@ NOBODY = "127.0.0.1:1"
     ((TRAILS / "late-end.trail.jsonl", "--broker", "here"),
      "--broker should be HOST:PORT, as 127.0.0.1:9092, not 'here'"),
     ((TRAILS.parent.parent / "trails" / "s4-copied-tail.trail.jsonl", "--broker", NOBODY),
-     "what can be played against a real broker are runs of whole transactions (exactly-once/...)"),
+     "what can be played against a real broker are runs of whole transactions (kafka/...)"),
     (("there-is-none", "--broker", NOBODY), "there-is-none"),
 ], ids=["no trail", "no broker", "bad address", "other model", "no file"])
 def test_bad_input_is_refused_in_a_sentence(words: tuple[object, ...], sentence: str) -> None:

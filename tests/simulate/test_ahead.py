@@ -59,8 +59,8 @@ def test_simulation_that_finds_something_names_no_search(tmp_path: Path) -> None
 
 def test_simulation_names_no_search_that_would_not_end_soon(tmp_path: Path) -> None:
     """This one has more than 500,000 states."""
-    assert look_ahead("fencing") is None
-    assert "kafka-proto check" not in call("simulate", "fencing", "--seeds", 3, "--out", tmp_path).out
+    assert look_ahead("exactly-once-zombie") is None
+    assert "kafka-proto check" not in call("simulate", "exactly-once-zombie", "--seeds", 3, "--out", tmp_path).out
 
 
 def hunted(name: str, runs: int) -> ScoreboardRow:
@@ -120,7 +120,7 @@ async def test_of_an_application(cluster):
     pass
 
 
-@harness.simulated("fencing", seeds=2)
+@harness.simulated("exactly-once-zombie", seeds=2)
 def test_of_something_large(run):
     pass
 

@@ -13,18 +13,7 @@ import pytest
 import trio
 
 import harness
-from harness.model import (
-    OperationFailed,
-    Refusal,
-    Scenario,
-    System,
-    find_model,
-    find_scenario,
-    model_of,
-    register,
-    registry,
-    systems,
-)
+from harness.model import Command, OperationFailed, Refusal, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.run import Run
@@ -34,6 +23,8 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.testing import decorator
 from harness.simulate.trails.replay import replay_plain
+from kafka_proto.clients.application import TransactionalProducer
+from kafka_proto.clients.producer import IllegalState, KafkaError, ProducerFenced
 
 Application = Callable[[Cluster], Awaitable[None]]
 
@@ -49,7 +40,22 @@ def out(tmp_path: Path) -> Iterator[Path]:
 
 
 def commands(trail: Trail) -> list[str]:
-    return [chosen.label for chosen in trail.choices if chosen.label.startswith(("Init(", "AddPartitions("))]
+    asked = ("InitTransactions(", "BeginTransaction(", "Send(", "CommitTransaction(")
+    return [chosen.label.partition(" ")[0] for chosen in trail.choices if chosen.label.startswith(asked)]
+
+
+async def written(producer: Any) -> None:
+    """Commit one record of a producer that is ready."""
+    await producer.begin_transaction()
+    await producer.send("T-0")
+    await producer.commit_transaction()
+
+
+class Plain:
+    """A client whose application says itself which of the client's own steps it wants."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
 
 
 def assert_replays(run: Run | None) -> None:
@@ -62,61 +68,64 @@ def assert_replays(run: Run | None) -> None:
 @pytest.mark.trio
 @pytest.mark.parametrize("strategy", ["random", "pct"])
 @pytest.mark.parametrize("seed", range(3))
-async def test_producer_adds_a_partition(seed: int, strategy: str) -> None:
-    """An application inits its producer and adds a partition; its commands, and no others, are choices of the trail."""
+async def test_producer_commits_a_record(seed: int, strategy: str) -> None:
+    """An application commits a record; its commands, and no others, are choices of the trail."""
     async with harness.open_cluster("happy-path", seed=seed, strategy=strategy, recorder=Recorder()) as cluster:
         producer = cluster.client("c1")
-        await producer.init()
+        await producer.init_transactions()
         before = cluster.step
-        await producer.add_partitions("tp1")
+        await written(producer)
         assert cluster.step > before
         assert cluster.result is None
     run = cluster.result
     assert run is not None and run.verdict.ok
-    assert commands(run.trail) == ["Init(c1,tid1)", "AddPartitions(c1,tp1)"]
+    assert commands(run.trail) == [
+        "InitTransactions(c1)", "BeginTransaction(c1)", "Send(c1,T-0)", "CommitTransaction(c1)",
+    ]
     assert_replays(run)
 
 
 @pytest.mark.trio
 async def test_application_that_does_nothing_leaves_its_clients_idle() -> None:
     """Clients do what the application asks for and nothing else."""
-    async with harness.open_cluster("coordinator-moves") as cluster:
+    async with harness.open_cluster("leaders-move") as cluster:
         pass
     assert cluster.result is not None and cluster.result.verdict.ok
     assert commands(cluster.result.trail) == []
-    assert {chosen.label.split("(")[0] for chosen in cluster.result.trail.choices} >= {"ElectLeader", "TakeOver"}
+    assert {chosen.label.split("(")[0] for chosen in cluster.result.trail.choices} >= {"ElectLeader", "LoadTxnLog"}
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize("seed", range(3))
 async def test_fenced_producer_raises(seed: int) -> None:
     """A producer whose id was taken by another one fails definitely, and is not able to go on."""
-    async with harness.open_cluster("fencing", seed=seed, recorder=Recorder()) as cluster:
+    async with harness.open_cluster("exactly-once-zombie", seed=seed, recorder=Recorder()) as cluster:
         first, second = cluster.client("c1"), cluster.client("c2")
-        await first.init()
-        await second.init()
-        with pytest.raises(OperationFailed, match="fail: ProducerFenced") as fenced:
-            await first.add_partitions("tp1")
-        assert (fenced.value.outcome, fenced.value.value) == ("fail", "ProducerFenced")
-        await second.add_partitions("tp1")
-        with pytest.raises(OperationFailed, match=r"fail: Init\(c1,tid1\) is not possible for c1 now"):
-            await first.init()
+        await first.init_transactions()
+        await second.init_transactions()
+        with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH; call abort_transaction"):
+            await written(first)
+        with pytest.raises(ProducerFenced):
+            await first.abort_transaction()
+        await written(second)
+        with pytest.raises(ProducerFenced):
+            await first.init_transactions()
     assert_replays(cluster.result)
 
 
 @pytest.mark.trio
-@pytest.mark.parametrize("scenario", ["coordinator-crash", "fencing-battle", "lost-responses", "duplicate-and-reorder"])
+@pytest.mark.parametrize("scenario", ["fencing-battle", "skewed-clocks", "cut-off-coordinator"])
 async def test_application_lives_with_faults(scenario: str) -> None:
     """Two producers at once, whatever goes wrong: each operation ends, and the trail replays without them."""
 
     async def produce(name: str) -> None:
         producer = cluster.client(name)
         try:
-            await producer.init()
-            await producer.add_partitions("tp1")
+            await producer.init_transactions()
+            await written(producer)
             ended.append("ok")
-        except OperationFailed as failed:
-            ended.append(failed.outcome)
+        except (KafkaError, ProducerFenced, OperationFailed) as failed:
+            ended.append(type(failed).__name__)
 
     for seed in range(4):
         ended: list[str] = []
@@ -124,7 +133,7 @@ async def test_application_lives_with_faults(scenario: str) -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(produce, "c1")
                 nursery.start_soon(produce, "c2")
-        assert len(ended) == 2 and "ok" in ended
+        assert len(ended) == 2
         assert cluster.result is not None and cluster.result.verdict.ok
         assert_replays(cluster.result)
 
@@ -135,30 +144,31 @@ async def test_two_commands_of_one_client_at_once_are_refused() -> None:
     async with harness.open_cluster("happy-path") as cluster:
         producer = cluster.client("c1")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(producer.init)
+            nursery.start_soon(producer.init_transactions)
             await trio.testing.wait_all_tasks_blocked()
             with pytest.raises(RuntimeError, match="c1 has an operation under way; await it before the next one"):
-                await producer.add_partitions("tp1")
+                await producer.begin_transaction()
     assert cluster.result is not None
-    assert commands(cluster.result.trail) == ["Init(c1,tid1)"]
+    assert commands(cluster.result.trail) == ["InitTransactions(c1)"]
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize("seed", range(4))
 async def test_abandoned_operation_does_not_answer_for_the_next(seed: int) -> None:
     """A command given up while its operation is under way ends by itself; the client's next one has its own outcome."""
-    async with harness.open_cluster("fencing", seed=seed, recorder=Recorder()) as cluster:
+    async with harness.open_cluster("exactly-once-zombie", seed=seed, recorder=Recorder()) as cluster:
         first, second = cluster.client("c1"), cluster.client("c2")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(first.init)
-            await second.init()
+            nursery.start_soon(first.init_transactions)
+            await trio.testing.wait_all_tasks_blocked()
+            await second.init_transactions()
             nursery.cancel_scope.cancel()
-        with contextlib.suppress(OperationFailed):
-            await first.add_partitions("tp1")
+        with contextlib.suppress(KafkaError, ProducerFenced, IllegalState, OperationFailed):
+            await first.begin_transaction()
             assert cluster.step > 0
     run = cluster.result
     assert run is not None
-    assert commands(run.trail)[-1] == "AddPartitions(c1,tp1)"
+    assert {"InitTransactions(c1)", "InitTransactions(c2)"} <= set(commands(run.trail))
     assert_replays(run)
 
 
@@ -167,7 +177,7 @@ async def test_error_of_the_application_comes_out_as_it_is() -> None:
     """What the block raises is raised, in no group, after the run has ended in order."""
     with pytest.raises(ZeroDivisionError, match="on purpose"):
         async with harness.open_cluster("happy-path", recorder=Recorder()) as cluster:
-            await cluster.client("c1").init()
+            await cluster.client("c1").init_transactions()
             raise ZeroDivisionError("on purpose")
     assert_replays(cluster.result)
 
@@ -176,7 +186,7 @@ async def test_error_of_the_application_comes_out_as_it_is() -> None:
 async def test_cluster_knows_its_clients() -> None:
     """A client that does not exist is refused with the names of those that do; a model without clients says so."""
     async with harness.open_cluster("happy-path") as cluster:
-        with pytest.raises(KeyError, match="there is no client 'c7'; the actors are c1, b1, b2, controller, log-p1"):
+        with pytest.raises(KeyError, match="there is no client 'c7'; the actors are c1, b1, b2"):
             cluster.client("c7")
     async with harness.open_cluster("s3-wiped-metadata") as cluster:
         with pytest.raises(KeyError, match="there is no client 'c1'"):
@@ -186,9 +196,12 @@ async def test_cluster_knows_its_clients() -> None:
             raise AssertionError("not reached")
 
 
-def run_for(steps: int, application: Application, seed: int = 0) -> tuple[Run, Exception | None]:
+def run_for(
+    steps: int, application: Application, seed: int = 0, client: type[Any] = TransactionalProducer
+) -> tuple[Run, Exception | None]:
     """Run an application on two clients for a number of steps."""
-    tables = Tables(find_model("transactions/repaired/actors").make({"elections": 0}))
+    model = find_model("kafka/4.0").make({"producers": 2})
+    tables = Tables(attrs.evolve(model, application=client))
     return run_application(tables, Plan((), steps=steps), RandomStrategy(seed), application, Recorder())
 
 
@@ -199,16 +212,17 @@ def test_operation_that_cannot_end_is_unknown() -> None:
     async def application(cluster: Cluster) -> None:
         for _ in range(2):
             try:
-                await cluster.client("c1").init()
+                await cluster.client("c1").command("InitTransactions")
             except OperationFailed as error:
                 failed.append(error)
 
-    run, error = run_for(4, application)
+    run, error = run_for(2, application, client=Plain)
     assert error is None
     assert [str(one) for one in failed] == [
-        "info: Init(c1,tid1) was not over when the run ended", "fail: Init(c1,tid1) is not possible for c1 now",
+        "info: InitTransactions(c1) was not over when the run ended",
+        "fail: InitTransactions(c1) is not possible for c1 now",
     ]
-    assert len(run.trail.choices) == 4
+    assert len(run.trail.choices) == 2
     assert_replays(run)
 
 
@@ -216,7 +230,7 @@ def test_error_of_an_application_is_handed_back_with_the_run() -> None:
     """`run_application` ends the run and returns what the application raised."""
 
     async def application(cluster: Cluster) -> None:
-        await cluster.client("c1").init()
+        await cluster.client("c1").init_transactions()
         raise LookupError("on purpose")
 
     run, error = run_for(200, application)
@@ -229,13 +243,13 @@ def test_application_runs_the_same_for_the_same_seed() -> None:
 
     async def application(cluster: Cluster) -> None:
         async def produce(name: str) -> None:
-            await cluster.client(name).init(f"tid{1 + (name == 'never')}")
+            await cluster.client(name).command("InitTransactions")
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(produce, "c1")
             nursery.start_soon(produce, "c2")
 
-    digests = [run_for(200, application, seed)[0].digest for seed in (0, 1, 2, 0, 1, 2)]
+    digests = [run_for(200, application, seed, Plain)[0].digest for seed in (0, 1, 2, 0, 1, 2)]
     assert digests[:3] == digests[3:] and len(set(digests)) == 3
 
 
@@ -248,12 +262,12 @@ def test_simulated_application_passes_over_its_seeds(out: Path) -> None:
     """An `async def` runs once per seed, on trio, with a cluster; nothing is written when nothing fails."""
     steps: list[int] = []
 
-    @harness.simulated("coordinator-crash", seeds=6)
+    @harness.simulated("exactly-once-crashes", seeds=6)
     async def test_produces(cluster: Cluster) -> None:
         """Its docstring."""
-        producer = cluster.client("c2")
-        await producer.init()
-        await producer.add_partitions("tp1")
+        producer = cluster.client("c1")
+        await producer.init_transactions()
+        await written(producer)
         steps.append(cluster.step)
 
     test_produces()
@@ -265,22 +279,23 @@ def test_simulated_application_passes_over_its_seeds(out: Path) -> None:
 def test_simulated_application_that_fails_leaves_its_trail(out: Path) -> None:
     """What an application raises becomes a failure that names the seed, the error, and the command to replay it."""
 
-    @harness.simulated("fencing", seeds=[7])
+    @harness.simulated("exactly-once-zombie", seeds=[7])
     async def test_greedy(cluster: Cluster) -> None:
         for name in ("c1", "c2", "c1"):
-            await (cluster.client(name).init() if name == "c2" or cluster.step == 0 else both(cluster))
+            producer = cluster.client(name)
+            await (written(producer) if name in ready else producer.init_transactions())
+            ready.append(name)
 
-    async def both(cluster: Cluster) -> None:
-        await cluster.client("c1").add_partitions("tp1")
-
-    raised = "seed 7: the test raised OperationFailed: fail: Prod"
-    with pytest.raises(decorator.SimulationFailed, match=raised) as caught:
+    ready: list[str] = []
+    with pytest.raises(decorator.SimulationFailed, match="seed 7: the test raised KafkaError: the transac") as caught:
         test_greedy()
-    assert isinstance(caught.value.__cause__, OperationFailed)
+    assert isinstance(caught.value.__cause__, KafkaError)
     path = out / "test_greedy.trail.jsonl"
     assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
-    assert commands(read_trail(path)) == ["Init(c1,tid1)", "Init(c2,tid1)", "AddPartitions(c1,tp1)"]
-    assert replay_plain(read_trail(path)).witnessed >= {"ProducerFenced"}
+    assert commands(read_trail(path)) == [
+        "InitTransactions(c1)", "InitTransactions(c2)", "BeginTransaction(c1)", "Send(c1,T-0)",
+    ]
+    assert replay_plain(read_trail(path)).witnessed >= {"ProducerIsFenced"}
 
 
 def test_simulated_test_gets_each_run(out: Path) -> None:
@@ -290,8 +305,8 @@ def test_simulated_test_gets_each_run(out: Path) -> None:
     assert [run.trail.seed for run in runs] == [3, 5]
     assert all(run.verdict.ok and run.digest for run in runs)
     runs.clear()
-    harness.simulated("happy-path", seeds=400, strategy="systematic", claims=["TypeOK"])(runs.append)()
-    assert {(run.trail.strategy, run.trail.claims) for run in runs} == {("systematic", ("TypeOK",))}
+    harness.simulated("happy-path", seeds=400, strategy="systematic", claims=["Atomicity"])(runs.append)()
+    assert {(run.trail.strategy, run.trail.claims) for run in runs} == {("systematic", ("Atomicity",))}
     assert 1 < len(runs) < 400
     decorator.SETTINGS.seeds = 4
     runs.clear()
@@ -302,17 +317,17 @@ def test_simulated_test_gets_each_run(out: Path) -> None:
 def test_simulated_test_that_raises_leaves_a_short_trail(out: Path) -> None:
     """The trail of a test that raises is shrunk while the test still raises the same."""
 
-    @harness.simulated("fencing", seeds=[0])
+    @harness.simulated("exactly-once-zombie", seeds=[0])
     def test_never_fenced(run: Run) -> None:
-        assert "ProducerFenced" not in run.witnessed, "somebody was fenced"
+        assert "ProducerIsFenced" not in run.witnessed, "somebody was fenced"
 
     with pytest.raises(decorator.SimulationFailed, match="seed 0: the test raised AssertionError: somebody") as caught:
         test_never_fenced()
     path = out / "test_never_fenced.trail.jsonl"
     assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
     short = read_trail(path)
-    assert replay_plain(short).witnessed >= {"ProducerFenced"}
-    scenario = find_scenario("fencing")
+    assert replay_plain(short).witnessed >= {"ProducerIsFenced"}
+    scenario = find_scenario("exactly-once-zombie")
     assert scenario is not None
     had = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(0)).trail
     assert len(short.choices) < len(had.choices)
@@ -332,32 +347,22 @@ def test_simulated_test_on_a_flawed_scenario_says_what_is_violated(out: Path) ->
     assert replay_plain(trail).verdict.violated == "LogsAgreeUpToHwm" == trail.violates
 
 
-@pytest.fixture
-def flawed_actors() -> Iterator[str]:
-    """The name of a scenario of flawed actors, registered for one test: an election wipes other metadata (S3)."""
-    before = list(registry._EXTRA)
-    sizes = {"txn-log-partitions": 2, "transactional-ids": 2}
-    claims = ("CommittedTidKnown", "EventuallyAllClientsGetPid")
-    row = Scenario("flawed-actors", "S3 as actors", "transactions/diary-02/actors", sizes, claims=claims)
-    register(System("flawed-actors", (), (row,)))
-    yield row.name
-    registry._EXTRA[:] = before
-    systems.cache_clear()
-
-
-def test_simulated_application_on_a_flawed_model_says_what_is_violated(out: Path, flawed_actors: str) -> None:
+def test_simulated_application_on_a_flawed_model_says_what_is_violated(out: Path) -> None:
     """An invariant that is violated under an application fails its test, too; liveness is not claimed of clients."""
 
-    @harness.simulated(flawed_actors, seeds=300)
+    @harness.simulated("late-end", seeds=400)
     async def test_flawed(cluster: Cluster) -> None:
-        with contextlib.suppress(OperationFailed):
-            await cluster.client("c1").init("tid1")
-            await cluster.client("c2").init("tid1")
+        producer = cluster.client("c1")
+        with contextlib.suppress(KafkaError, ProducerFenced, OperationFailed):
+            await producer.init_transactions()
+            for _ in range(2):
+                await producer.begin_transaction()
+                await producer.send("T-0")
+                await producer.abort_transaction()
 
-    said = r"^CommittedTidKnown is violated: b. leads p., whose log has tid1"
-    with pytest.raises(decorator.SimulationFailed, match=said):
+    with pytest.raises(decorator.SimulationFailed, match=r"^MarkerAttribution is violated: the ABORT of T-0"):
         test_flawed()
-    assert replay_plain(read_trail(out / "test_flawed.trail.jsonl")).verdict.violated == "CommittedTidKnown"
+    assert replay_plain(read_trail(out / "test_flawed.trail.jsonl")).verdict.violated == "MarkerAttribution"
 
 
 def test_simulated_refuses_what_does_not_exist(out: Path) -> None:

@@ -101,7 +101,7 @@ def test_state_that_the_mapping_fails_on_is_counted_as_such() -> None:
 @pytest.mark.usefixtures("settled")
 def test_counts_do_not_depend_on_when_tables_start_over() -> None:
     """Ids mean something else afterwards; what was reached is the same."""
-    scenario = find_scenario("fencing")
+    scenario = find_scenario("exactly-once-zombie")
     assert scenario is not None
     model = model_of(scenario)
     whole = covered(model, 30)
@@ -159,3 +159,6 @@ def test_bounds_without_something_to_hold_against_are_refused(tmp_path: Path) ->
     assert (asked.code, "give --coverage as well" in asked.err) == (2, True)
     spec = call("simulate", "transactions/diary-02", "--coverage", "--within", "clients=1", "--out", tmp_path)
     assert (spec.code, "leave --within out" in spec.err) == (2, True)
+    opened = call("simulate", "kafka/4.0", "--coverage", "--within", "producers=1", "--out", tmp_path)
+    assert opened.code == 2
+    assert "takes steps only where its environment asks it to" in opened.err

@@ -177,11 +177,12 @@ def test_bodies_on_the_line_of_their_condition_are_no_guards() -> None:
 
 def test_protocol_files_have_guards_and_the_harness_has_none() -> None:
     """A step of the protocol goes through the harness, whose own conditions are not reported."""
-    model = find_model("transactions/repaired/actors").make()
+    model = find_model("kafka/4.0").make()
     state = model.initial_states()[0]
+    model.choices(state)  # who hashes the first id loads a codec, whose import is not what is traced
     _, found = trace(lambda: model.choices(state))
     files = {guard.file for guard, _ in found}
-    assert files and all(file.startswith(("kafka_proto/transactions/", "kafka_proto/broker/")) for file in files)
+    assert files and all(file.startswith(("kafka_proto/broker/", "kafka_proto/clients/")) for file in files)
     assert {guard for guard, _ in found} <= set(guards_of({guard.module for guard, _ in found}))
     assert "harness" in NOT_PROTOCOL and guards_of(["harness.model.model", "attr", "not.loaded"]) == ()
 

@@ -20,7 +20,7 @@ from harness.simulate.strategies.coverage import Coverage
 from harness.simulate.strategies.guided import BEGINNINGS, WAYS, drawn, weighed, weights
 from harness.simulate.trails.replay import replay_plain
 
-FAULTY = ("coordinator-crash", "fencing-battle")
+FAULTY = ("exactly-once-crashes", "fencing-battle")
 LONG = "s1-reused-pid"
 """The scenario with the shortest runs, for campaigns of many."""
 
@@ -48,7 +48,7 @@ def made_once(name: str) -> tuple[Strategies, list[Run]]:
     return campaign(name, 60 if name == LONG else 25)
 
 
-@pytest.mark.parametrize("name", ["fencing", "three-brokers", pytest.param(LONG, marks=pytest.mark.large)])
+@pytest.mark.parametrize("name", ["exactly-once-zombie", "leaders-crash", pytest.param(LONG, marks=pytest.mark.large)])
 def test_campaign_made_again_makes_the_same_runs(name: str) -> None:
     """Run n is known by its number in the campaign; in free and in timed mode, with one initial state or several."""
     first, again = made_once(name)[1][:25], campaign(name, 25)[1]
@@ -57,7 +57,7 @@ def test_campaign_made_again_makes_the_same_runs(name: str) -> None:
     assert [(run.trail.strategy, run.trail.seed) for run in first] == [("guided", n) for n in range(25)]
 
 
-@pytest.mark.parametrize("name", ["fencing", "three-brokers"])
+@pytest.mark.parametrize("name", ["exactly-once-zombie", "leaders-crash"])
 def test_guided_trail_replays_without_its_campaign(name: str) -> None:
     """Strictly, with the same digest and verdict: the corpus is no part of what a trail needs."""
     for run in made_once(name)[1][:20]:
@@ -143,7 +143,7 @@ def counts(coverage: Coverage) -> tuple[int, ...]:
 
 def test_state_ahead_is_looked_at_without_going_there() -> None:
     """Nothing is counted, and no guard evaluated; the step then leads to what was said."""
-    tables = Tables(model_of(scenario_of("fencing")), Guards())
+    tables = Tables(model_of(scenario_of("exactly-once-zombie")), Guards())
     coverage, node, said, chance = Coverage(tables), tables.start(), set(), Seeded(0)
     coverage.begin(node)
     for _ in range(60):

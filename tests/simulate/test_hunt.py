@@ -26,7 +26,7 @@ from harness.verify.spec_holding import held
 
 Add = Callable[..., None]
 RUNS = 60
-CHOSEN = ("happy-path", "fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail")
+CHOSEN = ("happy-path", "s2-stuck-replica", "s3-wiped-metadata", "s4-copied-tail")
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def thorough(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRo
 def test_hunt_over_a_few_scenarios_is_as_expected(rows: dict[str, ScoreboardRow]) -> None:
     """Rows come in the order of the table, a repaired twin with its flawed row; all are as expected."""
     assert list(rows) == [
-        "happy-path", "fenced-by-own-duplicate", "s3-wiped-metadata", "s3-wiped-metadata-repaired", "s4-copied-tail",
-        "s4-copied-tail-repaired",
+        "happy-path", "s2-stuck-replica", "s2-stuck-replica-repaired", "s3-wiped-metadata",
+        "s3-wiped-metadata-repaired", "s4-copied-tail", "s4-copied-tail-repaired",
     ]
     assert [row.scenario for row in rows.values() if not row.as_expected] == []
 
@@ -109,7 +109,7 @@ def test_search_at_another_size_says_at_which_its_steps_are_the_fewest(rows: dic
     assert "clients=1 elections=1 topic-partitions=1 transactional-ids=1 txn-log-partitions=1 network=fifo" in text
 
 
-@pytest.mark.parametrize("name", ["fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail"])
+@pytest.mark.parametrize("name", ["s2-stuck-replica", "s3-wiped-metadata", "s4-copied-tail"])
 def test_finding_is_a_short_trail_that_replays(name: str, rows: dict[str, ScoreboardRow]) -> None:
     """The trail of a row violates what was expected, and is as long as the row says."""
     row = rows[name]
@@ -194,12 +194,12 @@ def known(name: str) -> Scenario:
 
 def test_flaw_that_is_absent_is_not_as_expected(add: Add, tmp_path: Path) -> None:
     """A scenario that expects a violation which never comes fails the hunt."""
-    add(attrs.evolve(known("happy-path"), name="wrong", expected="TypeOK"))
+    add(attrs.evolve(known("happy-path"), name="wrong", expected="Atomicity"))
     outcome, said = hunted(tmp_path, "wrong")
     assert outcome.code == 1
     assert "NO wrong" in said
     assert "- - - not found" in said
-    assert "NOT AS EXPECTED: no run violates TypeOK" in said
+    assert "NOT AS EXPECTED: no run violates Atomicity" in said
     assert "0 of 1 scenario as expected" in said
     board = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))
     assert [row["as_expected"] for row in board["scenarios"]] == [False]
@@ -217,10 +217,10 @@ def test_violation_that_nobody_expects_is_not_as_expected(add: Add, tmp_path: Pa
 
 def test_witness_that_no_run_reaches_is_not_as_expected(add: Add, tmp_path: Path) -> None:
     """Silence that may be vacuous fails the hunt."""
-    add(attrs.evolve(known("happy-path"), name="wrong", witnesses=("ProducerFenced",)))
+    add(attrs.evolve(known("happy-path"), name="wrong", witnesses=("ProducerIsFenced",)))
     outcome, said = hunted(tmp_path, "wrong")
     assert outcome.code == 1
-    assert "NOT AS EXPECTED: no run reached ProducerFenced" in said
+    assert "NOT AS EXPECTED: no run reached ProducerIsFenced" in said
 
 
 def test_twin_with_the_flaw_is_not_as_expected(add: Add, tmp_path: Path) -> None:
@@ -282,11 +282,11 @@ def test_hunt_in_other_processes_finds_the_same(rows: dict[str, ScoreboardRow], 
 
 def test_row_does_not_depend_on_which_worker_was_done_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three strategies find this flaw in their second run."""
-    chosen, batches = chosen_scenarios(("fenced-by-own-duplicate",))[:1], Hunt._batches
+    chosen, batches = chosen_scenarios(("hanging-transaction",))[:1], Hunt._batches
     row, = Hunt(chosen, tmp_path, 4, processes=0).run()
     monkeypatch.setattr(Hunt, "_batches", lambda *arguments: batches(*arguments)[::-1])
     other, = Hunt(chosen, tmp_path, 4, processes=0).run()
-    assert [one.found_at for one in row.tried] == [2, 2, 4, 2]
+    assert [one.found_at for one in row.tried] == [2, 1, 2, 2]
     assert (row.steps_found, row.steps_shrunk, row.reason) == (other.steps_found, other.steps_shrunk, other.reason)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runtimes.trio_runtime import Cluster, replay_on_trio
 from harness.simulate.testing import decorator
 from harness.simulate.trails.replay import replay_plain
+from kafka_proto.clients.producer import KafkaError, ProducerFenced
 
 BROKERS = ("b1", "b2")
 ENVIRONMENT = ("Crash", "Restart", "Drop", "Duplicate", "Delay", "Release", "Partition", "Cut", "Heal", "ElectLeader")
@@ -48,16 +50,19 @@ def trails_of(what: str, injected: Faults, test: Any, out: Path, seeds: int = 5)
 
 
 @pytest.mark.parametrize(
-    "what", ["coordinator-crash", "fencing-battle", "three-brokers", "transactions/repaired/actors"]
+    "what", ["exactly-once-crashes", "fencing-battle", "leaders-crash", "kafka/3.5"]
 )
 def test_injected_crash_and_restart_are_all_that_happens(what: str, out: Path) -> None:
     """The coordinator crashes and restarts between two operations; no other fault and no election is in the trail."""
     async def crashes(cluster: Cluster) -> None:
         producer = cluster.client("c1")
-        await producer.init()
+        await producer.init_transactions()
+        await producer.begin_transaction()
         assert await cluster.inject("Crash", "b1") == "Crash(b1)"
         assert await cluster.inject("Restart", "b1") == "Restart(b1)"
-        await producer.add_partitions("tp1")
+        with suppress(KafkaError, ProducerFenced, OperationFailed):
+            await producer.send("T-0")
+            await producer.commit_transaction()
 
     for trail in trails_of(what, Faults(crash=1, targets=BROKERS), crashes, out):
         assert environment(trail) == ["Crash(b1)", "Restart(b1)"]
@@ -70,36 +75,39 @@ def test_injected_drop_hits_the_message_that_is_named(out: Path) -> None:
     """A response is dropped as soon as it is under way; the client times out, tries again, and gets its id."""
     async def drops(cluster: Cluster) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.client("c1").init)
+            nursery.start_soon(cluster.client("c1").init_transactions)
             label = await cluster.inject("Drop", message="InitProducerIdResponse", dest="c1")
             assert label.startswith("Drop InitProducerIdResponse")
 
-    for trail in trails_of("transactions/repaired/actors", Faults(drop=1), drops, out):
+    for trail in trails_of("kafka/4.0", Faults(drop=1), drops, out):
         assert len(environment(trail)) == 1
         labels = [chosen.label for chosen in trail.choices]
-        assert any(label.startswith("RequestTimeout(c1) init") for label in labels)
+        assert any(label.startswith("RequestTimeout(c1,b1)") for label in labels)
 
 
 def test_injected_delay_is_released_by_hand(out: Path) -> None:
     """A request that is held back stays so until the test releases it."""
     async def delays(cluster: Cluster) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.client("c1").init)
+            nursery.start_soon(cluster.client("c1").init_transactions)
             await cluster.inject("Delay", message="InitProducerIdRequest")
             await cluster.inject("Release", message="InitProducerIdRequest", source="c1")
 
-    for trail in trails_of("transactions/repaired/actors", Faults(delay=1), delays, out):
+    for trail in trails_of("kafka/4.0", Faults(delay=1), delays, out):
         assert [label.split()[0] for label in environment(trail)] == ["Delay", "Release"]
 
 
 def test_injected_election_moves_the_coordinator(out: Path) -> None:
     """With no budget at all the test can still have the controller elect somebody, which only it does."""
     async def elects(cluster: Cluster) -> None:
-        await cluster.client("c1").init()
+        await cluster.client("c1").init_transactions()
         assert (await cluster.inject("ElectLeader", "b2")).startswith("ElectLeader(b2")
-        await cluster.client("c1").add_partitions("tp1")
+        with suppress(KafkaError, ProducerFenced, OperationFailed):
+            await cluster.client("c1").begin_transaction()
+            await cluster.client("c1").send("T-0")
+            await cluster.client("c1").commit_transaction()
 
-    for trail in trails_of("transactions/repaired/actors", Faults(), elects, out):
+    for trail in trails_of("leaders-move", Faults(), elects, out):
         assert len(environment(trail)) == 1
 
 
@@ -117,7 +125,7 @@ def test_injected_fault_that_cannot_happen_is_an_operation_that_failed(
         await cluster.inject(action, "b1")
 
     with pytest.raises(decorator.SimulationFailed, match=why) as error:
-        harness.simulated("fencing", [0], injected=injected)(asks)()
+        harness.simulated("exactly-once-zombie", [0], injected=injected)(asks)()
     assert isinstance(error.value.__cause__, OperationFailed)
 
 
@@ -128,18 +136,18 @@ def test_injected_crash_for_good_leaves_an_outcome_unknown() -> None:
     async def waits(cluster: Cluster) -> None:
         await cluster.inject("Crash", "b1")
         with pytest.raises(OperationFailed) as error:
-            await cluster.client("c1").init()
+            await cluster.client("c1").init_transactions()
         outcomes.append(error.value.outcome)
 
-    harness.simulated("coordinator-crash", 3, injected=Faults(crash=1, targets=("b1",)))(waits)()
+    harness.simulated("exactly-once-crashes", 3, injected=Faults(crash=1, targets=("b1",)))(waits)()
     assert outcomes == ["info"] * 3
 
 
 async def open_and_crash() -> Any:
     async with harness.open_cluster(
-        "coordinator-crash", injected=Faults(crash=1, targets=("b1",)), recorder=Recorder()
+        "exactly-once-crashes", injected=Faults(crash=1, targets=("b1",)), recorder=Recorder()
     ) as cluster:
-        await cluster.client("c1").init()
+        await cluster.client("c1").init_transactions()
         await cluster.inject("Crash", "b1")
     assert cluster.result is not None
     return cluster.result
@@ -155,4 +163,4 @@ def test_injected_faults_in_an_open_cluster() -> None:
 def test_injected_faults_need_an_application() -> None:
     """A plain function gets finished runs, in which it cannot inject anything."""
     with pytest.raises(TypeError, match="make it an async def"):
-        harness.simulated("fencing", injected=Faults(drop=1))(lambda run: None)
+        harness.simulated("exactly-once-zombie", injected=Faults(drop=1))(lambda run: None)

@@ -50,7 +50,7 @@ from harness.simulate.trails.replay import replay_plain
 from harness.verify.refinement import Refiner
 
 registered()
-MODEL = "transactions/repaired/actors"
+MODEL = "kafka/4.0"
 DRIVES = {"plain": drive, "trio": drive_on_trio}
 MANY: list[Any] = [scenario for scenario in scenarios() if scenario.name != FAULTY.name]
 

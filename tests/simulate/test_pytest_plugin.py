@@ -17,17 +17,17 @@ SUITE = '''
 import harness
 
 
-@harness.simulated("fencing", seeds=50)
+@harness.simulated("exactly-once-zombie", seeds=50)
 def test_never_fenced(run):
     """Fails with some seed."""
-    assert "ProducerFenced" not in run.witnessed
+    assert "ProducerIsFenced" not in run.witnessed
 
 
-@harness.simulated("fencing", seeds=50)
+@harness.simulated("exactly-once-zombie", seeds=50)
 async def test_inits(cluster):
     """Passes with every seed."""
     seen.append(cluster)
-    await cluster.client("c1").init()
+    await cluster.client("c1").init_transactions()
 
 
 seen = []
@@ -52,7 +52,7 @@ def test_plugin_options_set_folder_and_seeds(pytester: pytest.Pytester) -> None:
         "  replay: kafka-proto replay trails/test_never_fenced.trail.jsonl",
     ])
     trail = read_trail(pytester.path / "trails" / "test_never_fenced.trail.jsonl")
-    assert replay_plain(trail).witnessed >= {"ProducerFenced"}
+    assert replay_plain(trail).witnessed >= {"ProducerIsFenced"}
 
 
 FAILING = '''
@@ -65,22 +65,22 @@ def test_flawed(run):
     """Violates a claim."""
 
 
-@harness.simulated("fencing", seeds=1)
+@harness.simulated("exactly-once-zombie", seeds=1)
 def test_of_a_run(run):
     assert run.trail.choices == (), "it has steps"
 
 
-@harness.simulated("fencing", seeds=1)
+@harness.simulated("exactly-once-zombie", seeds=1)
 async def test_in_a_nursery(cluster):
     async def use():
-        await cluster.client("c1").init()
+        await cluster.client("c1").init_transactions()
         raise ValueError("after init")
 
     async with trio.open_nursery() as nursery, trio.open_nursery() as inner:
         inner.start_soon(use)
 
 
-@harness.simulated("fencing", seeds=1)
+@harness.simulated("exactly-once-zombie", seeds=1)
 async def test_twice_in_a_nursery(cluster):
     async def use():
         raise ValueError("one of two")
@@ -90,12 +90,12 @@ async def test_twice_in_a_nursery(cluster):
         nursery.start_soon(use)
 
 
-@harness.simulated("fencing", seeds=1)
+@harness.simulated("exactly-once-zombie", seeds=1)
 async def test_of_a_command(cluster):
-    await cluster.client("c1").add_partitions("tp1")
+    await cluster.client("c1").commit_transaction()
 
 
-@harness.simulated("fencing", seeds=1)
+@harness.simulated("exactly-once-zombie", seeds=1)
 async def test_of_nobody(cluster):
     cluster.client("b")
 '''
@@ -120,7 +120,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     ("of_a_run", ["E * AssertionError: it has steps", "E * harness.SimulationFailed: seed 0: the test raised A*"]),
     ("in_a_nursery", ["E * ValueError: after init", "E * harness.SimulationFailed: seed 0: * ValueError: after init"]),
     ("twice_in_a_nursery", ["E * seed 0: the test raised ExceptionGroup: *2 sub-exc*", "*ValueError: one of two"]),
-    ("of_a_command", [">*add_partitions(\"tp1\")", "E * seed 0: the test raised OperationFailed: fail: *"]),
+    ("of_a_command", [">*commit_transaction()", "E * seed 0: the test raised IllegalState: *"]),
     ("of_nobody", [">*cluster.client(\"b\")", "E *there is no client 'b'; *"]),
 ])
 def test_failure_shows_what_is_wrong_and_nothing_of_the_harness(
@@ -135,7 +135,7 @@ def test_failure_shows_what_is_wrong_and_nothing_of_the_harness(
         assert "ExceptionGroup" not in text
     first = next(line for line in text.splitlines() if line.startswith("E "))
     assert first.split()[1].rstrip(":") in ("harness.SimulationFailed", "AssertionError", "ValueError", "KeyError",
-                                            "harness.model.command.OperationFailed")
+                                            "kafka_proto.clients.producer.commands.IllegalState")
 
 
 def test_plugin_is_silent_without_failures(pytester: pytest.Pytester) -> None:

@@ -79,9 +79,9 @@ COMMITTED = sorted(TRAILS.glob("*.trail.jsonl"))
 
 
 def test_trails_hold_one_per_flaw() -> None:
-    """The folder has a shrunk trail of each of S1 to S6, and of the producer fenced by its own duplicate."""
+    """The folder has a shrunk trail of each of S1 to S6, and of a record that is lost with the last replica."""
     names = {path.name.split("-")[0] for path in COMMITTED}
-    assert names == {"fenced", "s1", "s2", "s3", "s4", "s5", "s6"}
+    assert names == {"last", "s1", "s2", "s3", "s4", "s5", "s6"}
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))

@@ -30,12 +30,12 @@ SAFETY = {
 }
 """The invariant that breaks, the steps that a shrunk trail may have, and those of a shortest one."""
 
-LIVENESS = ("s2-stuck-replica", "s5-stuck-abort", "s6-stuck-transition", "fenced-by-own-duplicate")
+LIVENESS = ("s2-stuck-replica", "s5-stuck-abort", "s6-stuck-transition")
 FOUND = 3
 """How many failing runs of each strategy are shrunk."""
 
 FAULTY = Faults(
-    drop=2, duplicate=2, delay=1, partition=1, pause=1, targets=("b1",), rules=(Rule("duplicate", dest="b2", nth=2),)
+    drop=2, duplicate=2, delay=1, partition=1, pause=1, targets=("r1",), rules=(Rule("duplicate", dest="r2", nth=2),)
 )
 
 
@@ -158,29 +158,25 @@ def test_shrunk_trail_of_a_liveness_failure_still_fails(name: str, strategy: str
 @liveness
 def test_shrunk_trail_of_a_liveness_failure_is_short(name: str) -> None:
     """Runs of up to two hundred steps come down to what it takes to get stuck."""
-    most = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3, "fenced-by-own-duplicate": 6}
+    most = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3}
     assert max(short.has for strategy in ("random", "pct") for short in shrunk(name, strategy)) <= most[name]
 
 
 def test_shrinking_drops_faults_and_actors_and_reduces_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a run with more clients, ids, elections and faults than the flaw (S3) needs, those that it needs are left."""
+    """In a run with more clients, polls and faults than the flaw (RP-01) needs, those that it needs are left."""
     monkeypatch.setattr(shrinking, "SEARCHED", 2_000)
-    sizes = {"clients": 3, "brokers": 2, "txn-log-partitions": 2, "transactional-ids": 2, "topic-partitions": 2,
-             "elections": 3}
-    tables = Tables(find_model("transactions/diary-02/actors").make(sizes, faults=FAULTY))
-    plan = Plan(("CommittedTidKnown",))
+    sizes = {"replicas": 3, "producers": 2, "consumers": 2, "records": 2, "elections": 3}
+    tables = Tables(find_model("replication/truncate-to-high-watermark/actors").make(sizes, faults=FAULTY))
+    plan = Plan(("StrongIsr",))
     runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in count())
     found = islice((run for run in runs if not run.verdict.ok), 2)
     short, failed = min(((shrink(run.trail, tables=tables), run) for run in found), key=lambda pair: pair[0].has)
     faults = ("Drop", "Duplicate", "Delay", "Partition", "Pause", "Release", "Heal", "Resume")
     assert any(chosen.label.startswith(faults) for chosen in failed.trail.choices)
     assert not any(chosen.label.startswith(faults) for chosen in short.trail.choices)
-    elections = [chosen.label for chosen in short.trail.choices if chosen.label.startswith("ElectLeader")]
-    assert len(elections) == 1 and short.trail.sizes["elections"] == 1
     assert all(short.trail.sizes[name] <= sizes[name] for name in sizes)
-    assert (short.trail.sizes["topic-partitions"], short.trail.sizes["txn-log-partitions"]) == (1, 2)
-    assert len([chosen for chosen in short.trail.choices if chosen.label.startswith("Init(")]) == 1
-    assert replay_plain(short.trail).verdict.violated == "CommittedTidKnown"
+    assert (short.trail.sizes["consumers"], short.trail.sizes["polls"]) == (0, 1)
+    assert replay_plain(short.trail).verdict.violated == "StrongIsr"
 
 
 def test_shrinking_a_short_trail_changes_nothing() -> None:
@@ -227,15 +223,15 @@ def test_trail_that_does_not_violate_what_it_says_is_refused(violates: str) -> N
 
 def test_shrink_while_keeps_what_holds() -> None:
     """A trail shrinks as long as a condition on it holds; what never held is left alone."""
-    tables, scenario = tables_of("fencing"), found("fencing")
+    tables, scenario = tables_of("exactly-once-zombie"), found("exactly-once-zombie")
     trail = run_plain(tables, plan_of(scenario), RandomStrategy(0)).trail
 
     def fenced(candidate: Trail) -> Trail | None:
         run = try_choices(tables, candidate, candidate.choices)
-        return run.trail if "ProducerFenced" in run.witnessed else None
+        return run.trail if "ProducerIsFenced" in run.witnessed else None
 
     short = shrink_while(tables, trail, fenced)
     assert len(short.choices) < len(trail.choices)
-    assert "ProducerFenced" in replay_plain(short).witnessed
+    assert "ProducerIsFenced" in replay_plain(short).witnessed
     assert short.claims == trail.claims
     assert shrink_while(tables, trail, lambda candidate: None) == trail

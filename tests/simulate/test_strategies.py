@@ -98,7 +98,7 @@ from harness.simulate.runs.session import run_plain
 from harness.simulate.strategies.by_name import NAMES, Strategies
 from harness.simulate.states.tables import Tables
 
-for scenario in ("fencing-battle", "three-brokers", "duplicate-and-reorder", "s6-stuck-transition"):
+for scenario in ("fencing-battle", "leaders-crash", "exactly-once-late-answers", "s6-stuck-transition"):
     row = find_scenario(scenario)
     tables, plan = Tables(model_of(row)), plan_of(row)
     for name in NAMES:

@@ -260,7 +260,7 @@ def test_timed_runs_on_trio_have_the_times_of_plain_runs(scenario: Scenario) -> 
 def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A timed trail read back from its file is the same trail, once the references of its labels are spelled out."""
     path = tmp_path_factory.mktemp("trails") / "timed.trail.jsonl"
-    trail = run_of(found("three-brokers"), 0).trail
+    trail = run_of(found("leaders-crash"), 0).trail
     trail.write(path)
     again = read_trail(path)
     assert times(again) == times(trail)
@@ -268,16 +268,17 @@ def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFact
 
 
 def test_timed_faults_of_a_scenario_happen_at_their_moments() -> None:
-    """The client of the scenario `deaf-client` is deaf from 5 ms to 300 ms in every run, unless that is over before."""
-    scenario, seen = found("deaf-client"), 0
+    """A broker of the scenario `rolling-restart` is down from 15 ms to 55 ms in every run, unless that is over before.
+    """
+    scenario, seen = found("rolling-restart"), 0
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     for seed in range(20):
         trail = run_plain(tables, plan, RandomStrategy(seed)).trail
         main = trail.choices if trail.fair_from is None else trail.choices[: trail.fair_from]
-        cuts = [chosen.at_us for chosen in main if chosen.label == "Cut(b1,c1)"]
-        heals = [chosen.at_us for chosen in main if chosen.label == "Heal(b1,c1)"]
-        assert 5 * MS in cuts
-        if heals:
-            assert 300 * MS in heals
+        crashes = [chosen.at_us for chosen in main if chosen.label == "Crash(b1)"]
+        restarts = [chosen.at_us for chosen in main if chosen.label == "Restart(b1)"]
+        assert crashes == [15 * MS]
+        if restarts:
+            assert restarts == [55 * MS]
             seen += 1
     assert seen

@@ -354,7 +354,7 @@ def test_start_that_is_none_is_found(history: Path) -> None:
 @pytest.mark.usefixtures("settled")
 def test_history_is_judged_alike_where_tables_start_over(tmp_path: Path) -> None:
     """One pass in bounded memory finds what tables that keep everything find, of a right run and of a wrong one."""
-    model, plan = resolve("stack-happy-path")
+    model, plan = resolve("leaders-move")
     recorder = Recorder()
     run = run_plain(Tables(model), plan, RandomStrategy(1), recorder)
     right = tmp_path / "right.history.jsonl"

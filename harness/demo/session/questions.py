@@ -53,7 +53,7 @@ def about(session: LiveSession, step: int) -> Callable[[], Json]:
     shown = steps(session, step - 1, step)[0]
     process = next((process for process in session.model.processes if process.name == record.process), None)
     spec = judge.step_of_spec(step) if judge is not None else None
-    was, now = (judge.values(step - 1), judge.values(step)) if judge is not None else (None, None)
+    was, now = (judge.values_before(step), judge.values(step)) if judge is not None else (None, None)
     before = session.state(step - 1)
 
     def answer() -> Json:

@@ -17,7 +17,7 @@ from harness.memo.interning import Ids, IdView
 from harness.model import Message, Model, Process, Step, Value
 from harness.verify.linearization import Overlays, Taken, changed_of
 from harness.verify.refinement import Refiner
-from harness.verify.spec_ways import Unmapped, leads
+from harness.verify.spec_ways import Unmapped, first_of, leads
 
 UNKNOWN = "null"
 
@@ -43,9 +43,11 @@ class JudgedStep:
     taken: Taken | None
     abstract: Ids | None = None
     """The last known state of the spec; None where the mapping has given none so far."""
+    begun: Ids | None = None
+    """From where the spec takes the step."""
     ghost: int = 0
-    label: str | None = None
-    """The step of the spec that it is, where it is exactly one."""
+    way: tuple[str, ...] = ()
+    """The steps of the spec that it is, by their actions."""
     as_json: str = UNKNOWN
     """What it is in the spec, as a JSON object."""
 
@@ -124,20 +126,22 @@ class StepJudge:
         last = self._path[n - 1] if n else None
         before = last.abstract if last is not None else None
         step.abstract, step.ghost = before, last.ghost if last is not None else refiner.first_ghost()
-        step.label = None
+        step.way, step.begun = (), None
         try:
             after, step.ghost = refiner.abstract(self._seen(n), step.ghost)
             step.abstract = after
             if step.taken is None or last is None:
                 step.as_json = UNKNOWN
                 return
-            way = () if after == before else refiner.way(before, after, refiner.barred(step.taken.action))
+            start = before
+            if before is not None:
+                start = step.begun = refiner.begun(before, after, self._seen(n - 1), step.taken)
+            way = () if after == start else refiner.way(start, after, refiner.barred(step.taken.action))
         except Unmapped as error:
             step.as_json = as_json.text_of({"kind": "outside", "actions": [], "text": str(error)})
             return
-        shown = self._described(before, after, way)
-        step.label = shown["actions"][0] if way is not None and len(way) == 1 and before is not None else None
-        step.as_json = as_json.text_of(shown)
+        step.way = way or ()
+        step.as_json = as_json.text_of(self._described(start, after, way))
 
     def _seen(self, n: int) -> Ids:
         """Return a state with the responses that were served and not yet applied in it."""
@@ -176,20 +180,25 @@ class StepJudge:
 
     def values(self, n: int) -> tuple[Value, ...] | None:
         """Return the state of the spec after step n as values, where it is judged and there is one."""
-        state = self._path[n].abstract if n < self._fresh else None
+        return self._values(self._path[n].abstract) if n < self._fresh else None
+
+    def values_before(self, n: int) -> tuple[Value, ...] | None:
+        """Return the state from which the spec takes step n as values, where it is judged and there is one."""
+        return self._values(self._path[n].begun) if n < self._fresh else None
+
+    def _values(self, state: Ids | None) -> tuple[Value, ...] | None:
         values = self.refiner.spec_tables.values
         return None if state is None else tuple(known[value] for known, value in zip(values, state, strict=True))
 
     def step_of_spec(self, n: int) -> tuple[Process, Mapping[str, Value], Step] | None:
-        """Return the step of the spec that step n is, its process, and the spec's state before it; None for others."""
+        """Return the first step of the spec that step n is, its process, and the state before it; None for others."""
         if not 0 < n < self._fresh:
             return None
-        before = self._path[n - 1].abstract
-        if before is None or self._path[n].label is None:
+        judged, tables = self._path[n], self.refiner.spec_tables
+        if judged.begun is None or judged.abstract is None or not judged.way:
             return None
-        tables = self.refiner.spec_tables
-        for option in tables.node(before).options:
-            if option.label == self._path[n].label:
-                process = next(p for p in self.refiner.spec.everyone() if p.name == option.process)
-                return process, IdView(tables, before), option.choice.step
-        return None
+        option = first_of(tables, judged.begun, judged.way, judged.abstract)
+        if option is None:
+            return None
+        process = next(process for process in self.refiner.spec.everyone() if process.name == option.process)
+        return process, IdView(tables, judged.begun), option.choice.step

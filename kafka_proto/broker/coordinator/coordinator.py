@@ -1,7 +1,7 @@
 """The transaction coordinator as a role: requests, appended entries, answers to markers and time in, effects out.
 
 Each function takes the coordinator's whole state and returns it changed, with what is to be done. Who carries that out
-(an atomic log, a replicated one, a network or none) is not known here.
+(a log that commits at once, a replicated one, a network or none) is not known here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Coordinator:
 
 
 @attrs.frozen
-class Answered:
+class AnsweredRequest:
     """An answer for whoever sent the request with this token."""
 
     token: Value
@@ -115,7 +115,7 @@ class Markers:
     request: WriteTxnMarkersRequest
 
 
-Effect = Answered | Logged | Markers
+Effect = AnsweredRequest | Logged | Markers
 Step = tuple[Coordinator, tuple[Effect, ...]]
 
 
@@ -124,7 +124,7 @@ def receive(
 ) -> Step:
     """Decide on a client's request. A coordinator that is loading its log answers nothing but that."""
     if state.loading:
-        return state, (Answered(token, request, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),)
+        return state, (AnsweredRequest(token, request, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),)
     tid = request.transactional_id or ""
     cached = state.transactions.get(tid)
     try:
@@ -170,7 +170,7 @@ def _carry(state: Coordinator, tid: str, waiting: Waiting) -> Step:
 
 
 def _answered(waiting: Waiting, answer: Answer) -> tuple[Effect, ...]:
-    return () if waiting.request is None else (Answered(waiting.token, waiting.request, answer),)
+    return () if waiting.request is None else (AnsweredRequest(waiting.token, waiting.request, answer),)
 
 
 def appended(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:

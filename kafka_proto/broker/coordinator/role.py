@@ -17,7 +17,7 @@ from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions, response
 from kafka_proto.broker.coordinator.coordinator import (
     KAFKAS_DEFAULTS,
-    Answered,
+    AnsweredRequest,
     Coordinator,
     CoordinatorConfig,
     Effect,
@@ -26,8 +26,7 @@ from kafka_proto.broker.coordinator.coordinator import (
     Waiting,
 )
 from kafka_proto.broker.coordinator.loading import load
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.outcome import Outcome as RoleOutcome
+from kafka_proto.broker.coordinator.outcome import Answer, Outcome
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import AT_REST, TxnState
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
@@ -35,7 +34,7 @@ from kafka_proto.broker.messages import Asker, Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.roles import Append, Outcome
+from kafka_proto.broker.roles import Append, RoleStep
 from kafka_proto.broker.state import METADATA, exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.errors import ErrorCode
@@ -124,7 +123,7 @@ class TransactionCoordinator(roles.Role):
         local = self.others.without(local, lambda tid: self.placement.transaction_partition(tid) == p)
         return local.put(COORDINATOR[p], CoordinatorState())
 
-    def receive(self, local: Local, message: Message) -> Outcome | None:
+    def receive(self, local: Local, message: Message) -> RoleStep | None:
         """Decide on a request of a client, or of a leader; or take the answer to markers."""
         action, who = f"Receive{message.type}", (self.name, message.source)
         if isinstance(message, Request) and isinstance(message.request, REQUESTS):
@@ -205,17 +204,17 @@ class TransactionCoordinator(roles.Role):
             message.request, None, producer_id=block.first, now=now(local),
             max_timeout_ms=self.config.transaction_max_timeout_ms, fences=self.version.coordinator.fence,
         )
-        assert isinstance(outcome, RoleOutcome)
+        assert isinstance(outcome, Outcome)
         return self.reply(local, message, response(message.request, outcome.answer))
 
-    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
         """Do what is unfinished: markers of what was prepared before an election, entries that the log refused."""
         for p in self.partitions:
             mine = local[COORDINATOR[p]]
             for place, effect in enumerate(mine.unfinished):
                 if isinstance(effect, Logged) and not may_append(p):
                     continue
-                assert not isinstance(effect, Answered)
+                assert not isinstance(effect, AnsweredRequest)
                 rest = mine.unfinished[:place] + mine.unfinished[place + 1:]
                 after = local.put(COORDINATOR[p], attrs.evolve(mine, unfinished=rest))
                 action = "AppendEntryAgain" if isinstance(effect, Logged) else "CompletePreparedTransaction"
@@ -246,7 +245,7 @@ class TransactionCoordinator(roles.Role):
             return metadata.last_update_timestamp + cache.config.transactional_id_expiration_ms
         return metadata.start_timestamp + metadata.timeout_ms + 1
 
-    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+    def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         kind, _, tid = timer.partition(" ")
         if kind == EXPIRATION:
             p = self.placement.transaction_partition(tid)
@@ -276,7 +275,7 @@ class TransactionCoordinator(roles.Role):
         if mine.cache.loading:
             if callback.request is None:
                 return roles.Effect(local)
-            answered = Answered(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))
+            answered = AnsweredRequest(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))
             return roles.Effect(local, (self.answer(answered),))
         entry = mine.cache.waiting[tid].outcome.entry
         if callback.request is None and entry is not None and entry.state in AT_REST:
@@ -291,7 +290,7 @@ class TransactionCoordinator(roles.Role):
         ahead = deque(effects)
         while ahead:
             effect = ahead.popleft()
-            if isinstance(effect, Answered):
+            if isinstance(effect, AnsweredRequest):
                 sent += (self.answer(effect),)
             elif isinstance(effect, Markers):
                 local, more = self.markers(local, p, effect, pauses)
@@ -302,7 +301,7 @@ class TransactionCoordinator(roles.Role):
                 appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
         return roles.Effect(local, sent, appends, flush=True)
 
-    def answer(self, answered: Answered) -> Message:
+    def answer(self, answered: AnsweredRequest) -> Message:
         asker: Asker = answered.token
         return Response(
             response(answered.request, answered.answer), asker.correlation, asker.connection, source=self.name,
@@ -350,5 +349,5 @@ class TransactionCoordinator(roles.Role):
         """Return the state with another cache of a partition."""
         return local.put(COORDINATOR[p], attrs.evolve(local[COORDINATOR[p]], cache=cache))
 
-    def outcome(self, effect: roles.Effect, action: str, who: tuple[str, ...]) -> Outcome:
-        return Outcome(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)
+    def outcome(self, effect: roles.Effect, action: str, who: tuple[str, ...]) -> RoleStep:
+        return RoleStep(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)

@@ -14,16 +14,16 @@ import attrs
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.group import group_metadata, rebalance
-from kafka_proto.broker.group.coordinator import GroupCoordinator as Groups
+from kafka_proto.broker.group.coordinator import GroupCoordinator
 from kafka_proto.broker.group.group_metadata import GroupMetadata
 from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.role import Handler, PartitionLeader
-from kafka_proto.broker.leader.state import NO_GUARD, Operation, Origin
+from kafka_proto.broker.leader.state import NO_GUARD, Origin, SupportedOperation
 from kafka_proto.broker.messages import PartitionsDeleted, Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import GROUPS, LEADER, GroupState, LeaderState
-from kafka_proto.broker.roles import Append, Effect, Outcome
+from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, LeaderState
+from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.errors import ErrorCode
@@ -74,7 +74,7 @@ class GroupStored:
     answers: Answers = ()
 
 
-class GroupCoordinator(PartitionLeader):
+class GroupRole(PartitionLeader):
     """The coordinator of one broker, of the groups whose partition it leads."""
 
     loads_at_once = False
@@ -119,7 +119,7 @@ class GroupCoordinator(PartitionLeader):
         mine = local[GROUPS]
         waiting = (rebalance.unloaded(each) for each in mine.groups.groups.values() if isinstance(each, ClassicGroup))
         unsent = (*(mine.unsent or ()), *(message for answers in waiting for message in self.answers(answers)))
-        return super().resigned(local, p).put(GROUPS, GroupState(unsent=unsent or None))
+        return super().resigned(local, p).put(GROUPS, GroupCoordinatorState(unsent=unsent or None))
 
     def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
         groups = group.replayed(local[GROUPS].groups, record)
@@ -130,7 +130,7 @@ class GroupCoordinator(PartitionLeader):
             return commit_response(request, self.version.group.refused_commit(error))
         return super().response(request, error, offset, start)
 
-    def unverified(self, request: Any, error: Error, operation: Operation) -> Value:
+    def unverified(self, request: Any, error: Error, operation: SupportedOperation) -> Value:
         is_commit = isinstance(request, COMMITS)
         return self.response(request, error, -1) if is_commit else super().unverified(request, error, operation)
 
@@ -301,7 +301,7 @@ class GroupCoordinator(PartitionLeader):
         kind, _, group_id = timer.partition(" ")
         return rebalance.next_deadline(local[GROUPS].groups.classic(group_id)) if kind == GROUP_TIMEOUT else None
 
-    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+    def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Let a group's time pass up to its deadline, or up to now if there is a clock that is beyond it."""
         due = self.deadline(local, timer)
         if due is None:
@@ -310,15 +310,15 @@ class GroupCoordinator(PartitionLeader):
         step = rebalance.pass_time(local[GROUPS].groups.classic(group_id), max(due, now(local)))
         yield self.outcome(self.moved(local, group_id, *step), kind, (self.name, group_id))
 
-    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
         """Tell members that waited when the broker resigned."""
         mine = local[GROUPS]
         if mine.unsent is not None:
             effect = Effect(local.put(GROUPS, attrs.evolve(mine, unsent=None)), mine.unsent)
             yield self.outcome(effect, "UnloadGroups", (self.name,))
 
-    def outcome(self, effect: Effect, action: str, who: tuple[str, ...]) -> Outcome:
-        return Outcome(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)
+    def outcome(self, effect: Effect, action: str, who: tuple[str, ...]) -> RoleStep:
+        return RoleStep(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)
 
     def partitions_deleted(self, local: Local, message: Request, request: PartitionsDeleted) -> Effect:
         """Append a tombstone for each offset of partitions that are gone (`onPartitionsDeleted`)."""
@@ -351,7 +351,7 @@ class GroupCoordinator(PartitionLeader):
         return super().failed(local, p, callback, error)
 
 
-def with_groups(local: Local, groups: Groups) -> Local:
+def with_groups(local: Local, groups: GroupCoordinator) -> Local:
     """Return the state with other groups and offsets."""
     return local.put(GROUPS, attrs.evolve(local[GROUPS], groups=groups))
 

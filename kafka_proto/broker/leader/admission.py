@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.appending import Checked, Checks, check_batch
+from kafka_proto.broker.leader.appending import CheckedBatch, Checks, check_batch
 from kafka_proto.broker.leader.fetching import known_time
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin, Verification
-from kafka_proto.broker.leader.verification import Started
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation, Verification
+from kafka_proto.broker.leader.verification import VerificationStarted
 from kafka_proto.log import PartitionLog, append, with_high_watermark
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
@@ -22,15 +22,15 @@ from kafka_proto.requests.records import ProduceRequest
 class LeaderDecisions:
     """What a partition's leader decides. A version of a broker lists them."""
 
-    operation: Callable[[str, int], Operation | None]
+    operation: Callable[[str, int], SupportedOperation | None]
     """What is asked of the coordinator, by API and version of the client's request."""
     has_open: Callable[[ProducerState, int], bool]
-    start_verification: Callable[..., Started]
+    start_verification: Callable[..., VerificationStarted]
     check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error]
     check_sequence: Checks
     check_marker: Callable[[ProducerState, RecordBatch, int], Error]
-    unverified: Callable[[Error, Operation], Error]
-    unverified_produce: Callable[[Error, Operation], Error]
+    unverified: Callable[[Error, SupportedOperation], Error]
+    unverified_produce: Callable[[Error, SupportedOperation], Error]
     after_deletion: Callable[[PartitionLog], PartitionLog]
     """What is forgotten when records were deleted."""
     timestamp_after_max_ms: int | None = None
@@ -47,7 +47,7 @@ class Admitted:
 
     leader: Leader
     error: Error = Error.NONE
-    asks: Operation | None = None
+    asks: SupportedOperation | None = None
     guard: int = NO_GUARD
 
 
@@ -86,7 +86,7 @@ def refusal(request: ProduceRequest) -> Error:
 
 def append_batch(
     decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
-) -> tuple[Leader, Checked]:
+) -> tuple[Leader, CheckedBatch]:
     """Append a batch if it may be."""
     checked = check(decisions, leader, batch, origin, guard)
     return (appended(leader, batch) if checked.appends else leader), checked
@@ -94,7 +94,7 @@ def append_batch(
 
 def check(
     decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
-) -> Checked:
+) -> CheckedBatch:
     """Say whether a batch may be appended."""
     return check_batch(
         leader, batch, origin, guard, check_verified=decisions.check_verified, check_sequence=decisions.check_sequence

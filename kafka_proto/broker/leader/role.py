@@ -15,15 +15,15 @@ from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching
 from kafka_proto.broker.leader.admission import admit, appended, check, lacks_transactional_id, refusal
-from kafka_proto.broker.leader.appending import Checked
+from kafka_proto.broker.leader.appending import CheckedBatch
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.marking import marker_of
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation
 from kafka_proto.broker.leader.verification import verification_request
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, Asked, LeaderState
-from kafka_proto.broker.roles import Append, Await, Effect, Outcome, Role
+from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.errors import ErrorCode
@@ -132,7 +132,7 @@ class PartitionLeader(Role):
         sent = Response(response, message.correlation, message.connection, source=self.name, dest=message.source)
         return Effect(local, (sent,))
 
-    def receive(self, local: Local, message: Message) -> Outcome | None:
+    def receive(self, local: Local, message: Message) -> RoleStep | None:
         """Answer a request about its partitions, or go on with one that was verified."""
         if isinstance(message, Request):
             effect = self.answered(local, message, message.request)
@@ -145,7 +145,7 @@ class PartitionLeader(Role):
         if effect is None:
             return None
         who = self.name, message.source
-        return Outcome(
+        return RoleStep(
             effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=f"Receive{message.type}",
             who=who,
         )
@@ -174,7 +174,7 @@ class PartitionLeader(Role):
         return self.verified_append(local, message, NO_GUARD)
 
     def verify(
-        self, local: Local, message: Request, partition: str, producer: tuple[int, int], operation: Operation,
+        self, local: Local, message: Request, partition: str, producer: tuple[int, int], operation: SupportedOperation,
         guard: int,
     ) -> Effect:
         """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
@@ -195,7 +195,7 @@ class PartitionLeader(Role):
             return self.reply(local, message, self.unverified(message.request, error, operation))
         return self.verified_append(local, message, asked.guard)
 
-    def unverified(self, request: Any, error: Error, operation: Operation) -> Value:
+    def unverified(self, request: Any, error: Error, operation: SupportedOperation) -> Value:
         return ProduceResponse(self.version.leader.unverified_produce(error, operation))
 
     def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
@@ -217,7 +217,7 @@ class PartitionLeader(Role):
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
         return self.checked(local, message, p, batch, check(self.version.leader, mine.leader, batch, origin, guard))
 
-    def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: Checked) -> Effect:
+    def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: CheckedBatch) -> Effect:
         log = local[LEADER[p]].log
         start = log.log_start_offset
         if found.error is not Error.NONE:
@@ -243,7 +243,7 @@ class PartitionLeader(Role):
         error = self.version.leader.check_marker(
             before.log.producer(marker.producer_id), marker, request.transaction_version
         )
-        return self.checked(local, message, p, marker, Checked(error))
+        return self.checked(local, message, p, marker, CheckedBatch(error))
 
     def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
         mine = local[LEADER[request.partition]]

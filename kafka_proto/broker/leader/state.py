@@ -20,7 +20,7 @@ class Origin(StrEnum):
     COORDINATOR = "coordinator"
 
 
-class Operation(StrEnum):
+class SupportedOperation(StrEnum):
     """What a leader asks of the coordinator on behalf of a request (`TransactionSupportedOperation`)."""
 
     DEFAULT_ERROR = "default error"

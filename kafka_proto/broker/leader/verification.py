@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Verification
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, SupportedOperation, Verification
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.transactions import AddPartitionsToTxnRequest
@@ -28,7 +28,7 @@ RETRIED_AS_FEW_REPLICAS = (*OF_COORDINATORS, Error.NETWORK_EXCEPTION)
 
 
 @attrs.frozen
-class Started:
+class VerificationStarted:
     """Whether a batch has to wait for the coordinator: it does with a guard. An error ends it at once."""
 
     leader: Leader
@@ -36,93 +36,94 @@ class Started:
     error: Error = Error.NONE
 
 
-def no_operation(api: str, version: int) -> Operation | None:
+def no_operation(api: str, version: int) -> SupportedOperation | None:
     """Verify nothing (before KIP-890, or `transaction.partition.verification.enable=false`)."""
     return None
 
 
-def verify_operation(api: str, version: int) -> Operation | None:
+def verify_operation(api: str, version: int) -> SupportedOperation | None:
     """Verify; Produce from 11 and TxnOffsetCommit from 4 know TRANSACTION_ABORTABLE (KIP-1050, KIP-890 part 1)."""
     first = 11 if api == "Produce" else 4
-    return Operation.GENERIC_ERROR if version >= first else Operation.DEFAULT_ERROR
+    return SupportedOperation.GENERIC_ERROR if version >= first else SupportedOperation.DEFAULT_ERROR
 
 
-def verify_produce_operation(api: str, version: int) -> Operation | None:
+def verify_produce_operation(api: str, version: int) -> SupportedOperation | None:
     """Verify what producers send; offsets are not verified (3.6)."""
     return verify_operation(api, version) if api == "Produce" else None
 
 
-def add_or_verify_operation(api: str, version: int) -> Operation | None:
+def add_or_verify_operation(api: str, version: int) -> SupportedOperation | None:
     """Add the partition for Produce from 12 and TxnOffsetCommit from 5, verify it for older ones (KIP-890 part 2)."""
     first = 12 if api == "Produce" else 5
-    return Operation.ADD_PARTITION if version >= first else verify_operation(api, version)
+    return SupportedOperation.ADD_PARTITION if version >= first else verify_operation(api, version)
 
 
 def start(
-    leader: Leader, producer_id: int, producer_epoch: int, sequence: int, operation: Operation,
+    leader: Leader, producer_id: int, producer_epoch: int, sequence: int, operation: SupportedOperation,
     has_open: Callable[[ProducerState, int], bool], *, now: int,
-) -> Started:
+) -> VerificationStarted:
     """Begin a verification, or join the one under way; a producer with an open transaction needs none."""
     if has_open(leader.log.producer(producer_id), producer_epoch):
-        return Started(leader)
+        return VerificationStarted(leader)
     known = leader.verifications.get(producer_id)
     if known is None:
         made = leader.guards + 1
-        adds = operation is Operation.ADD_PARTITION
+        adds = operation is SupportedOperation.ADD_PARTITION
         known = Verification(made, sequence, producer_epoch, adds, now)
         leader = attrs.evolve(leader, guards=made)
     if producer_epoch == known.producer_epoch and sequence < known.lowest_sequence:
         known = attrs.evolve(known, lowest_sequence=sequence)
     if producer_epoch > known.producer_epoch:
         known = attrs.evolve(known, producer_epoch=producer_epoch, lowest_sequence=sequence)
-    return Started(attrs.evolve(leader, verifications=leader.verifications.set(producer_id, known)), known.guard)
+    leader = attrs.evolve(leader, verifications=leader.verifications.set(producer_id, known))
+    return VerificationStarted(leader, known.guard)
 
 
 def start_unless_stale(
-    leader: Leader, producer_id: int, producer_epoch: int, sequence: int, operation: Operation,
+    leader: Leader, producer_id: int, producer_epoch: int, sequence: int, operation: SupportedOperation,
     has_open: Callable[[ProducerState, int], bool], *, now: int,
-) -> Started:
+) -> VerificationStarted:
     """Begin a verification, unless the epoch is below the one that the log has: then the coordinator is not asked."""
     if producer_epoch < leader.log.producer(producer_id).producer_epoch:
-        return Started(leader, error=Error.INVALID_PRODUCER_EPOCH)
+        return VerificationStarted(leader, error=Error.INVALID_PRODUCER_EPOCH)
     return start(leader, producer_id, producer_epoch, sequence, operation, has_open, now=now)
 
 
 
 def verification_request(
-    operation: Operation, transactional_id: str, producer_id: int, producer_epoch: int, partition: str
+    operation: SupportedOperation, transactional_id: str, producer_id: int, producer_epoch: int, partition: str
 ) -> AddPartitionsToTxnRequest:
     """Return what a leader asks the coordinator: whether a partition is part of a transaction, or to make it so."""
-    verifies = operation is not Operation.ADD_PARTITION
+    verifies = operation is not SupportedOperation.ADD_PARTITION
     return AddPartitionsToTxnRequest(
         VERIFY_VERSION, transactional_id, producer_id, producer_epoch, (partition,), verifies
     )
 
 
-def unverified(error: Error, operation: Operation) -> Error:
+def unverified(error: Error, operation: SupportedOperation) -> Error:
     """Return what the coordinator's answer means to the leader's client (`AddPartitionsToTxnHandler.onComplete`)."""
     if error is Error.PRODUCER_FENCED:
         return Error.INVALID_PRODUCER_EPOCH
-    if error is Error.TRANSACTION_ABORTABLE and operation is Operation.DEFAULT_ERROR:
+    if error is Error.TRANSACTION_ABORTABLE and operation is SupportedOperation.DEFAULT_ERROR:
         return Error.INVALID_TXN_STATE
     return error
 
 
-def unverified_produce(error: Error, operation: Operation) -> Error:
+def unverified_produce(error: Error, operation: SupportedOperation) -> Error:
     """Return what a producer is told of a batch that could not be verified (`ReplicaManager.handleProduceAppend`)."""
     if error in RETRIED_AS_FEW_REPLICAS:
         return Error.NOT_ENOUGH_REPLICAS
     return error
 
 
-def unverified_produce_but_unreached(error: Error, operation: Operation) -> Error:
+def unverified_produce_but_unreached(error: Error, operation: SupportedOperation) -> Error:
     """As `unverified_produce`; that the coordinator was not reached is told as it is (3.6)."""
     return error if error is Error.NETWORK_EXCEPTION else unverified_produce(error, operation)
 
 
-def unverified_produce_retriable(error: Error, operation: Operation) -> Error:
+def unverified_produce_retriable(error: Error, operation: SupportedOperation) -> Error:
     """As `unverified_produce`; clients whose partitions the leader adds retry CONCURRENT_TRANSACTIONS (KAFKA-18662)."""
-    if error is Error.CONCURRENT_TRANSACTIONS and operation is Operation.ADD_PARTITION:
+    if error is Error.CONCURRENT_TRANSACTIONS and operation is SupportedOperation.ADD_PARTITION:
         return error
     return unverified_produce(error, operation)
 

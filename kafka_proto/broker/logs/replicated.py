@@ -23,7 +23,7 @@ from kafka_proto.replication.messages import (
     LeaderAndIsrResponse,
     PartitionMessage,
 )
-from kafka_proto.replication.messages import Error as ReplicationError
+from kafka_proto.replication.messages import ReplicaError as ReplicaError
 from kafka_proto.replication.partition import Completed, Replica, ReplicaOutcome, ReplicaState
 
 REPLICA = Parts("replica", ReplicaState)
@@ -100,7 +100,7 @@ class ReplicatedLog(Log):
         """Say whether a record would be taken with `acks=all`."""
         if p not in self.hosts:
             return False
-        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is ReplicationError.NONE
+        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is ReplicaError.NONE
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:
@@ -144,7 +144,7 @@ class ReplicatedLog(Log):
         """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
         state = local[REPLICA[wanted.partition]]
         if wanted.place < state.high_watermark:
-            done = Completed(wanted.callback, ReplicationError.NONE, wanted.place)
+            done = Completed(wanted.callback, ReplicaError.NONE, wanted.place)
             outcome = ReplicaOutcome(state, completed=(done,))
         else:
             waiting = (*state.callbacks, (wanted.place, wanted.callback))
@@ -189,7 +189,7 @@ class ReplicatedLog(Log):
         effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
         for done in outcome.completed:
             local = effect.local
-            if done.error is ReplicationError.NONE:
+            if done.error is ReplicaError.NONE:
                 record = local[REPLICA[p]].log[done.offset].value
                 follows = role.completed(local, p, record, done.callback)
             else:

@@ -20,7 +20,7 @@ from kafka_proto.clients.producer.commands import (
 )
 from kafka_proto.clients.producer.families import FAMILIES, Family
 from kafka_proto.clients.producer.sending import next_call, next_produces, sent_batch, sent_call
-from kafka_proto.clients.producer.state import Batch, Call, Producer, ProducerStatus
+from kafka_proto.clients.producer.state import Batch, Producer, ProducerStatus, TransactionalCall
 from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
 
 __all__ = [
@@ -28,13 +28,13 @@ __all__ = [
     "AfterAnswer",
     "AnswerVerdict",
     "Batch",
-    "Call",
     "Family",
     "IllegalState",
     "KafkaError",
     "Producer",
     "ProducerFenced",
     "ProducerStatus",
+    "TransactionalCall",
     "abort_transaction",
     "answered",
     "begin_transaction",

@@ -9,7 +9,7 @@ import attrs
 
 from kafka_proto.clients.producer.families import Family
 from kafka_proto.clients.producer.sending import with_batch
-from kafka_proto.clients.producer.state import Batch, Call, Producer, ProducerStatus
+from kafka_proto.clients.producer.state import Batch, Producer, ProducerStatus, TransactionalCall
 from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
@@ -45,7 +45,7 @@ def answered(family: Family, producer: Producer, request: Any, response: Any) ->
         return AfterAnswer(producer, known, error)
     assert producer.call is not None
     if known in (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP):
-        again = Call(request, is_sent=False, backs_off=True)
+        again = TransactionalCall(request, is_sent=False, backs_off=True)
         return AfterAnswer(attrs.evolve(producer, call=again), known, error)
     producer = attrs.evolve(producer, call=None)
     if known is AnswerVerdict.DONE:

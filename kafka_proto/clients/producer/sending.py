@@ -9,9 +9,9 @@ from kafka_proto.clients.producer.state import (
     COMPLETING,
     TRANSACTION_TIMEOUT_MS,
     Batch,
-    Call,
     Producer,
     ProducerStatus,
+    TransactionalCall,
     TransactionalRequest,
 )
 from kafka_proto.log.records import MAX_SEQUENCE, RecordBatch
@@ -71,7 +71,7 @@ def ends_unasked(producer: Producer) -> bool:
 
 def sent_call(producer: Producer, request: TransactionalRequest) -> Producer:
     """Return the producer with a transactional request under way."""
-    return attrs.evolve(producer, call=Call(request, is_sent=True))
+    return attrs.evolve(producer, call=TransactionalCall(request, is_sent=True))
 
 
 def next_produces(family: Family, producer: Producer, tid: str, most: int) -> tuple[tuple[int, ProduceRequest], ...]:

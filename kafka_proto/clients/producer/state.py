@@ -56,7 +56,7 @@ class Batch:
 
 
 @attrs.frozen
-class Call:
+class TransactionalCall:
     """The transactional request under way; there is one at most. One that is not sent is to be sent again as it is."""
 
     request: TransactionalRequest
@@ -95,7 +95,7 @@ class Producer:
     offsets: tuple[OffsetsToCommit, ...] = ()
     groups: tuple[str, ...] = ()
     """Whose offsets partition was added to the transaction."""
-    call: Call | None = None
+    call: TransactionalCall | None = None
     is_ended: bool = False
     """The end of the transaction was acknowledged, and a new epoch is still to be asked for."""
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import Api, AskedBroker, Handling, Reply, ask, code, not_coordinator, number
 from kafka_proto.requests import (
     HeartbeatRequest,
@@ -17,14 +17,14 @@ from kafka_proto.requests import (
     SyncGroupRequest,
 )
 
-Asking = Callable[[Request], Generator[tuple[object, ...], tuple[Any, ...], Fields]]
+Asking = Callable[[WireRequest], Generator[tuple[object, ...], tuple[Any, ...], Fields]]
 
 
 def coordinated(api: Asking) -> Api:
     """Return an API of groups that refuses those of another broker."""
 
     @wraps(api)
-    def refusing(here: AskedBroker, request: Request) -> Handling:
+    def refusing(here: AskedBroker, request: WireRequest) -> Handling:
         if wrong := not_coordinator(here, request.message["group_id"], is_group=True):
             return Reply({"error_code": wrong})
         return Reply((yield from api(request)))
@@ -33,7 +33,7 @@ def coordinated(api: Asking) -> Api:
 
 
 @coordinated
-def join_group(request: Request) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
+def join_group(request: WireRequest) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
     """Let a member join; its answer comes with the new generation."""
     message = request.message
     session = message["session_timeout"]
@@ -49,7 +49,7 @@ def join_group(request: Request) -> Generator[tuple[object, ...], tuple[Any, ...
 
 
 @coordinated
-def sync_group(request: Request) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
+def sync_group(request: WireRequest) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
     """Take the leader's assignments, and tell a member its own."""
     message = request.message
     if request.version >= 5 and None in (message["protocol_type"], message["protocol_name"]):
@@ -68,7 +68,7 @@ def _protocol(found: Any) -> Fields:
 
 
 @coordinated
-def heartbeat(request: Request) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
+def heartbeat(request: WireRequest) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
     """Hear of a member, and say whether it has to join again."""
     message = request.message
     found = yield from ask(HeartbeatRequest(
@@ -78,7 +78,7 @@ def heartbeat(request: Request) -> Generator[tuple[object, ...], tuple[Any, ...]
 
 
 @coordinated
-def leave_group(request: Request) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
+def leave_group(request: WireRequest) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
     """Let members go, from version 3 on several of them, each with its own error."""
     message = request.message
     leaving = message["members"] if request.version >= 3 else ({"member_id": message["member_id"]},)

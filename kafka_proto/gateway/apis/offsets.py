@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     AskedBroker,
     Handling,
@@ -23,7 +23,7 @@ from kafka_proto.requests import OffsetCommitRequest, OffsetFetchRequest, TxnOff
 NO_EPOCH = -1
 
 
-def offset_commit(here: AskedBroker, request: Request) -> Handling:
+def offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group."""
     message = request.message
     wrong = not_coordinator(here, message["group_id"], is_group=True)
@@ -42,7 +42,7 @@ def offset_commit(here: AskedBroker, request: Request) -> Handling:
     return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
 
 
-def txn_offset_commit(here: AskedBroker, request: Request) -> Handling:
+def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
     message = request.message
     wrong = not_coordinator(here, message["group_id"], is_group=True)
@@ -72,7 +72,7 @@ def _committed(topic: str, partition: Any, response: Any) -> Fields:
     return {"partition_index": partition["partition_index"], "error_code": number(response.error)}
 
 
-def offset_fetch(here: AskedBroker, request: Request) -> Handling:
+def offset_fetch(here: AskedBroker, request: WireRequest) -> Handling:
     """Look up offsets of a group, from version 8 on of several groups; without topics: all that it has."""
     message = request.message
     stable = message.get("require_stable", False)

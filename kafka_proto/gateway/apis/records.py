@@ -9,7 +9,7 @@ import attrs
 
 from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     NO_ERROR,
     AskedBroker,
@@ -57,7 +57,7 @@ LEADER_EPOCH = 0
 """Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
 
-def produce(here: AskedBroker, request: Request) -> Handling:
+def produce(here: AskedBroker, request: WireRequest) -> Handling:
     """Append a batch to each partition; where acks is 0 nothing is answered, but an error closes the connection.
 
     A partition that is named twice has the batch that came last (`KafkaApis.handleProduceRequest` keeps a map).
@@ -126,7 +126,7 @@ def _refused(
 
 
 def _batch(
-    here: AskedBroker, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
+    here: AskedBroker, request: WireRequest, topic: str, index: int, data: bytes, header: BatchHeader
 ) -> tuple[ProduceRequest, str | None]:
     """Return what is asked about the batch of a partition; its bytes are refused when they would be appended."""
     error, reason, decisions = Error.NONE, None, here.cluster.version.leader
@@ -156,7 +156,7 @@ def _appended(
             "log_start_offset": -1 if start is None else start}
 
 
-def fetch(here: AskedBroker, request: Request) -> Handling:
+def fetch(here: AskedBroker, request: WireRequest) -> Handling:
     """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says."""
     message = request.message
     until = here.now + message["max_wait"]
@@ -168,7 +168,7 @@ def fetch(here: AskedBroker, request: Request) -> Handling:
 
 
 def read(
-    here: AskedBroker, request: Request
+    here: AskedBroker, request: WireRequest
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int, bool]]:
     """Return what a fetch finds, how many bytes of records that is, and whether an error ends its waiting."""
     message = request.message
@@ -189,7 +189,8 @@ def read(
 
 
 def _partition(
-    here: AskedBroker, request: Request, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
+    here: AskedBroker, request: WireRequest, topic: str, wanted: Fields, level: IsolationLevel, bound: int,
+    is_first: bool,
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
     index, replica = wanted["partition"], request.message["replica_id"]
     wrong = wrong_place(here, topic, index)
@@ -251,7 +252,7 @@ def record_times(batch: RecordBatch) -> Iterator[int]:
     yield from (header.base_timestamp + record.timestamp_delta for record in read_records(data, header))
 
 
-def list_offsets(here: AskedBroker, request: Request) -> Handling:
+def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:
     """Look up the earliest, the latest, or the first offset with a time stamp in each partition."""
     committed = request.message.get("isolation_level", 0) == 1
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -273,7 +274,7 @@ def list_offsets(here: AskedBroker, request: Request) -> Handling:
     return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
 
 
-def delete_records(here: AskedBroker, request: Request) -> Handling:
+def delete_records(here: AskedBroker, request: WireRequest) -> Handling:
     """Delete what is before an offset in each partition."""
 
     def one(topic: str, partition: Any) -> object:

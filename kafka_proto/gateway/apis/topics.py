@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, AskedBroker, at_once, code, number_of
 from kafka_proto.requests import INTERNAL_TOPICS, partition_name
 
@@ -24,7 +24,7 @@ TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type
 
 
 @at_once
-def metadata(here: AskedBroker, request: Request) -> Fields:
+def metadata(here: AskedBroker, request: WireRequest) -> Fields:
     """Say which topics there are; one that is asked for by name is made, where client and broker let it."""
     wanted = request.message["topics"]
     names = [topic["name"] for topic in wanted or ()]
@@ -70,7 +70,7 @@ def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
 
 
 @at_once
-def find_coordinator(here: AskedBroker, request: Request) -> Fields:
+def find_coordinator(here: AskedBroker, request: WireRequest) -> Fields:
     """Say who coordinates a group or a transactional id; from version 4 on for several keys."""
     message = request.message
     kind = message.get("key_type", GROUP)
@@ -89,7 +89,7 @@ def _coordinator(here: AskedBroker, key: str, kind: int) -> Fields:
 
 
 @at_once
-def describe_cluster(here: AskedBroker, request: Request) -> Fields:
+def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
     """Say which brokers there are."""
     return {
         "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
@@ -97,7 +97,7 @@ def describe_cluster(here: AskedBroker, request: Request) -> Fields:
 
 
 @at_once
-def create_topics(here: AskedBroker, request: Request) -> Fields:
+def create_topics(here: AskedBroker, request: WireRequest) -> Fields:
     """Make topics, replicated at once to every broker. Settings of a topic are refused: there are none here."""
     before, results = frozenset(here.cluster.topics), []
     asked = request.message["topics"]
@@ -189,7 +189,7 @@ def _topic_settings(here: AskedBroker) -> dict[str, str]:
 
 
 @at_once
-def delete_topics(here: AskedBroker, request: Request) -> Fields:
+def delete_topics(here: AskedBroker, request: WireRequest) -> Fields:
     """Delete topics with all that is in them, and what groups have committed of them."""
     results = []
     for name, times in Counter(request.message["topic_names"]).items():
@@ -203,7 +203,7 @@ def delete_topics(here: AskedBroker, request: Request) -> Fields:
 
 
 @at_once
-def describe_configs(here: AskedBroker, request: Request) -> Fields:
+def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
     """Say the settings of topics and of the broker that mean something here."""
     results = []
     for resource in request.message["resources"]:

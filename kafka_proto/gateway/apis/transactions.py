@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     NO_ERROR,
     AskedBroker,
@@ -41,7 +41,7 @@ THROWN = number(Error.UNSUPPORTED_VERSION)
 """What a coordinator throws is the answer to the whole of a request, where that has a code."""
 
 
-def init_producer_id(here: AskedBroker, request: Request) -> Handling:
+def init_producer_id(here: AskedBroker, request: WireRequest) -> Handling:
     """Give out a producer id, or a new epoch of one."""
     message = request.message
     if wrong := not_coordinator(here, message["transactional_id"]):
@@ -53,7 +53,7 @@ def init_producer_id(here: AskedBroker, request: Request) -> Handling:
                                     "producer_epoch": response.producer_epoch})
 
 
-def add_partitions_to_txn(here: AskedBroker, request: Request) -> Handling:
+def add_partitions_to_txn(here: AskedBroker, request: WireRequest) -> Handling:
     """Add partitions to a transaction; from version 4 on, which brokers send, to several, or only look."""
     message = request.message
     if request.version < 4:
@@ -89,7 +89,7 @@ def _added(transaction: Fields, errors: Mapping[str, int]) -> tuple[Fields, ...]
         for topic in transaction["topics"])
 
 
-def add_offsets_to_txn(here: AskedBroker, request: Request) -> Handling:
+def add_offsets_to_txn(here: AskedBroker, request: WireRequest) -> Handling:
     """Add a group's partition of the offsets topic to a transaction: here there is one."""
     message = request.message
     if wrong := not_coordinator(here, message["transactional_id"]):
@@ -100,7 +100,7 @@ def add_offsets_to_txn(here: AskedBroker, request: Request) -> Handling:
     return Reply({"error_code": number(response.error)})
 
 
-def end_txn(here: AskedBroker, request: Request) -> Handling:
+def end_txn(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit or abort a transaction."""
     message = request.message
     if wrong := not_coordinator(here, message["transactional_id"]):
@@ -111,7 +111,7 @@ def end_txn(here: AskedBroker, request: Request) -> Handling:
                                     "producer_epoch": response.producer_epoch})
 
 
-def write_txn_markers(here: AskedBroker, request: Request) -> Handling:
+def write_txn_markers(here: AskedBroker, request: WireRequest) -> Handling:
     """Write markers to partitions, as an operator who ends a hanging transaction does."""
     found = []
     for marker in request.message["markers"]:
@@ -128,7 +128,7 @@ def write_txn_markers(here: AskedBroker, request: Request) -> Handling:
     return Reply({"markers": tuple(found)})
 
 
-def describe_producers(here: AskedBroker, request: Request) -> Handling:
+def describe_producers(here: AskedBroker, request: WireRequest) -> Handling:
     """Say what partitions know of producers: epoch, last sequence, where an open transaction begins."""
 
     def one(topic: str, index: Any) -> object:
@@ -147,7 +147,7 @@ def describe_producers(here: AskedBroker, request: Request) -> Handling:
     return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
 
 
-def describe_transactions(here: AskedBroker, request: Request) -> Handling:
+def describe_transactions(here: AskedBroker, request: WireRequest) -> Handling:
     """Say in which state transactional ids are."""
     found = []
     for tid in request.message["transactional_ids"]:
@@ -167,7 +167,7 @@ def describe_transactions(here: AskedBroker, request: Request) -> Handling:
     return Reply({"transaction_states": tuple(found)})
 
 
-def list_transactions(here: AskedBroker, request: Request) -> Handling:
+def list_transactions(here: AskedBroker, request: WireRequest) -> Handling:
     """List transactional ids with their states."""
     message = request.message
     known = yield from ask(ListTransactionsRequest(

@@ -8,9 +8,9 @@ from typing import TypeVar
 import attrs
 
 from kafka_proto.requests.transaction_state import TxnState
-from kafka_proto.transactions.decisions.outcome import Outcome, transition
-from kafka_proto.transactions.messages import Error
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata
+from kafka_proto.transactions.decisions.outcome import DiaryOutcome, transition
+from kafka_proto.transactions.messages import SpecError
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata
 
 E = TypeVar("E", bound=Entry)
 
@@ -26,30 +26,30 @@ def next_to_commit(log: Sequence[E], hwm: int, can_commit: Iterable[bool]) -> E 
     return log[hwm]
 
 
-def entry_committed(entry: Entry) -> Outcome:
+def entry_committed(entry: Entry) -> DiaryOutcome:
     """Run the callback of a committed entry (the Handle... formulas of `CommitTxnLogAppend`)."""
     response = entry.callback.response
     answers = () if response is None else (response,)
     if entry.callback.type not in PREPARED:
-        return Outcome(answers)
-    completion = complete(entry.transactional_id, entry.transition)
-    if isinstance(completion, Error):
-        return Outcome(tuple(attrs.evolve(said, error=completion) for said in answers))
-    return Outcome(answers, completion)
+        return DiaryOutcome(answers)
+    completion = complete(entry.tid, entry.transition)
+    if isinstance(completion, SpecError):
+        return DiaryOutcome(tuple(attrs.evolve(said, code=completion) for said in answers))
+    return DiaryOutcome(answers, completion)
 
 
-def complete(tid: str, prepared: TransactionMetadata) -> Entry | Error:
+def complete(tid: str, prepared: TxnMetadata) -> Entry | SpecError:
     """Return the entry that completes a prepared transaction (`GenCompleteTransition`)."""
     commits = prepared.state is TxnState.PREPARE_COMMIT
     result = transition(None, prepared, TxnState.COMPLETE_COMMIT if commits else TxnState.COMPLETE_ABORT)
-    return result if isinstance(result, Error) else Entry(tid, result, Callback(result.state.value))
+    return result if isinstance(result, SpecError) else Entry(tid, result, Callback(result.state.value))
 
 
 def complete_partial_txn(
-    tid: str, *, leads: bool, metadata: TransactionMetadata | None, pending: TransactionMetadata | None
+    tid: str, *, leads: bool, metadata: TxnMetadata | None, pending: TxnMetadata | None
 ) -> Entry | None:
     """Return the entry with which a new coordinator finishes what its predecessor prepared (`CompletePartialTxn`)."""
     if not leads or metadata is None or metadata.state not in PREPARED or pending is not None:
         return None
     entry = complete(tid, metadata)
-    return None if isinstance(entry, Error) else entry
+    return None if isinstance(entry, SpecError) else entry

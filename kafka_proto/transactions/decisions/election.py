@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from kafka_proto.transactions.messages import Response
-from kafka_proto.transactions.records import Entry, TransactionMetadata, TxnRecord
+from kafka_proto.transactions.records import Entry, TxnMetadata
 
 Log = tuple[Entry, ...]
 
@@ -44,8 +44,8 @@ def failed_responses(entries: Iterable[Entry]) -> tuple[Response, ...]:
 
 
 def materialized_beside_others(
-    on_partition: bool, loaded: TransactionMetadata | None, own: TransactionMetadata | None
-) -> TransactionMetadata | None:
+    on_partition: bool, loaded: TxnMetadata | None, own: TxnMetadata | None
+) -> TxnMetadata | None:
     """Return an elected broker's metadata of an id: as loaded on its partition, as it was elsewhere (S3 repaired)."""
     if on_partition:
         return loaded
@@ -53,12 +53,12 @@ def materialized_beside_others(
 
 
 def materialized_alone(
-    on_partition: bool, loaded: TransactionMetadata | None, own: TransactionMetadata | None
-) -> TransactionMetadata | None:
+    on_partition: bool, loaded: TxnMetadata | None, own: TxnMetadata | None
+) -> TxnMetadata | None:
     """S3, as written: what the broker knows of ids on other partitions is forgotten."""
     return materialized_beside_others(on_partition, loaded, None)
 
 
-def replay(log: Iterable[Entry | TxnRecord]) -> Mapping[str, TransactionMetadata]:
+def replay(log: Iterable[Entry]) -> Mapping[str, TxnMetadata]:
     """Return the metadata that a committed log prefix stands for: the last transition of each id."""
-    return {entry.transactional_id: entry.transition for entry in log}
+    return {entry.tid: entry.transition for entry in log}

@@ -5,80 +5,72 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.requests.transaction_state import TxnState
-from kafka_proto.transactions.decisions.outcome import Outcome, refuse, transition
-from kafka_proto.transactions.messages import Error, InitProducerIdRequest, InitProducerIdResponse, answer
-from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry, TransactionMetadata, fresh_metadata
+from kafka_proto.transactions.decisions.outcome import DiaryOutcome, refuse, transition
+from kafka_proto.transactions.messages import InitPidRequest, InitPidResponse, SpecError, answer
+from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry, TxnMetadata, fresh_metadata
 
 
 def init_producer_id(
-    request: InitProducerIdRequest,
+    request: InitPidRequest,
     *,
     leads: bool,
-    metadata: TransactionMetadata | None,
-    pending: TransactionMetadata | None,
-    new_pid: int | None,
+    metadata: TxnMetadata | None,
+    pending: TxnMetadata | None,
+    new_pid: int,
     loading: bool = False,
-) -> Outcome:
+) -> DiaryOutcome:
     """Give a client its producer id, or say why not (`ReceiveInitPidRequest`).
 
-    `new_pid` is for an id that nobody has seen; None says that the producer ids are used up.
+    `new_pid` is for an id that nobody has seen.
     """
     if not leads:
-        return refuse(request, Error.NOT_COORDINATOR)
+        return refuse(request, SpecError.NOT_COORDINATOR)
     if loading:
-        return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
+        return refuse(request, SpecError.COORDINATOR_LOAD_IN_PROGRESS)
     if metadata is None:
-        if new_pid is None:
-            return attrs.evolve(refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS), needs_producer_ids=True)
         metadata = fresh_metadata(new_pid)
     result = epoch_bumped(metadata, pending)
-    if isinstance(result, Error):
+    if isinstance(result, SpecError):
         return attrs.evolve(refuse(request, result), metadata=metadata)
     if result.state is TxnState.PREPARE_EPOCH_FENCE:
         return attrs.evolve(abort_fenced(request, metadata, result, pending), metadata=metadata)
-    done = InitProducerIdResponse(
-        Error.OK, result.producer_id, result.producer_epoch,
-        source=request.dest, dest=request.source, correlation=request.correlation,
-    )
-    callback = Callback(request.type, done, answer(request, Error.NOT_COORDINATOR))
-    return Outcome(entry=Entry(request.transactional_id, result, callback), metadata=metadata)
+    done = InitPidResponse(SpecError.OK, result.pid, result.pepoch, source=request.dest, dest=request.source)
+    callback = Callback(request.type, done, answer(request, SpecError.NOT_COORDINATOR))
+    return DiaryOutcome(entry=Entry(request.tid, result, callback), metadata=metadata)
 
 
-def epoch_bumped(current: TransactionMetadata, pending: TransactionMetadata | None) -> TransactionMetadata | Error:
+def epoch_bumped(current: TxnMetadata, pending: TxnMetadata | None) -> TxnMetadata | SpecError:
     """Return the transition that the request asks for (`GenInitPidTransition`)."""
     if current.state in FINISHED:
         return transition(
-            pending, current, TxnState.EMPTY, partitions=frozenset(),
-            producer_epoch=current.producer_epoch + 1, last_producer_epoch=current.producer_epoch,
+            pending, current, TxnState.EMPTY, partitions=frozenset(), pepoch=current.pepoch + 1,
+            last_pepoch=current.pepoch,
         )
     if current.state is TxnState.ONGOING:
         return transition(
-            pending, current, TxnState.PREPARE_EPOCH_FENCE,
-            producer_epoch=current.producer_epoch + 1, last_producer_epoch=-1,
+            pending, current, TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch + 1, last_pepoch=-1,
         )
     if current.state in PREPARED:
-        return Error.CONCURRENT_TRANSACTIONS
-    return Error.ILLEGAL_STATE
+        return SpecError.CONCURRENT_TRANSACTIONS
+    return SpecError.ILLEGAL_STATE
 
 
 def abort_fenced(
-    request: InitProducerIdRequest, current: TransactionMetadata, fenced: TransactionMetadata,
-    pending: TransactionMetadata | None,
-) -> Outcome:
+    request: InitPidRequest, current: TxnMetadata, fenced: TxnMetadata, pending: TxnMetadata | None
+) -> DiaryOutcome:
     """Abort the ongoing transaction of the producer that was just fenced (`EndTransaction` with Abort)."""
-    if fenced.producer_epoch < current.producer_epoch:
-        return refuse(request, Error.PRODUCER_FENCED)
+    if fenced.pepoch < current.pepoch:
+        return refuse(request, SpecError.PRODUCER_FENCED)
     if current.state is not TxnState.ONGOING:
-        return refuse(request, Error.ILLEGAL_STATE)
+        return refuse(request, SpecError.ILLEGAL_STATE)
     prepared = transition(
-        pending, current, TxnState.PREPARE_ABORT,
-        producer_epoch=fenced.producer_epoch, last_producer_epoch=fenced.last_producer_epoch,
+        pending, current, TxnState.PREPARE_ABORT, pepoch=fenced.pepoch, last_pepoch=fenced.last_pepoch
     )
-    if isinstance(prepared, Error):
+    if isinstance(prepared, SpecError):
         return refuse(request, prepared)
     callback = Callback(
         TxnState.PREPARE_ABORT.value,
-        answer(request, Error.CONCURRENT_TRANSACTIONS),
-        answer(request, Error.NOT_COORDINATOR),
+        answer(request, SpecError.CONCURRENT_TRANSACTIONS),
+        answer(request, SpecError.NOT_COORDINATOR),
     )
-    return Outcome(entry=Entry(request.transactional_id, prepared, callback))
+    return DiaryOutcome(entry=Entry(request.tid, prepared, callback))

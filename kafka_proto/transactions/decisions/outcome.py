@@ -7,35 +7,32 @@ from typing import TypeVar
 import attrs
 
 from kafka_proto.requests.transaction_state import TxnState
-from kafka_proto.transactions.messages import Error, Request, Response, answer
-from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TransactionMetadata
+from kafka_proto.transactions.messages import Request, Response, SpecError, answer
+from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TxnMetadata
 
-M = TypeVar("M", bound=TransactionMetadata)
+M = TypeVar("M", bound=TxnMetadata)
 
 
 @attrs.frozen
-class Outcome:
+class DiaryOutcome:
     """What follows from a request or an event: answers now, an entry to append whose callback answers later."""
 
     answers: tuple[Response, ...] = ()
     entry: Entry | None = None
-    metadata: TransactionMetadata | None = None
+    metadata: TxnMetadata | None = None
     """What the coordinator caches of the id from now on; None leaves it as it is."""
-    needs_producer_ids: bool = False
-    """Whether the request was refused because the producer ids are used up."""
 
-
-def refuse(request: Request, code: Error) -> Outcome:
+def refuse(request: Request, code: SpecError) -> DiaryOutcome:
     """Refuse a request with an error code."""
-    return Outcome((answer(request, code),))
+    return DiaryOutcome((answer(request, code),))
 
 
 def transition(
-    pending: TransactionMetadata | None, current: M, becomes: TxnState, **changes: object
-) -> M | Error:
+    pending: TxnMetadata | None, current: M, becomes: TxnState, **changes: object
+) -> M | SpecError:
     """Return the pending metadata of a state change, or the error that forbids it (`GenTransition`)."""
     if pending is not None:
-        return Error.CONCURRENT_TRANSACTIONS
+        return SpecError.CONCURRENT_TRANSACTIONS
     if current.state not in VALID_PREVIOUS[becomes]:
-        return Error.INVALID_TRANSITION
-    return attrs.evolve(current, state=becomes, last_producer_id=None, **changes)  # type: ignore[arg-type]
+        return SpecError.INVALID_TRANSITION
+    return attrs.evolve(current, state=becomes, last_pid=None, **changes)  # type: ignore[arg-type]

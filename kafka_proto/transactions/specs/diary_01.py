@@ -32,11 +32,10 @@ from harness.model import (
 )
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
 from kafka_proto.requests.transaction_state import TxnState
-from kafka_proto.transactions.correspondence import InitPidRequest, InitPidResponse, TxnMetadata, in_spec
 from kafka_proto.transactions.decisions.outcome import transition
-from kafka_proto.transactions.messages import Error, answer
+from kafka_proto.transactions.messages import InitPidRequest, InitPidResponse, SpecError, answer
 from kafka_proto.transactions.properties import message_type, no_bad_state
-from kafka_proto.transactions.records import ClientState, fresh_metadata
+from kafka_proto.transactions.records import ClientPhase, TxnMetadata, fresh_metadata
 from kafka_proto.transactions.specs.diary_02 import outcome
 from kafka_proto.transactions.specs.names import (
     Names,
@@ -46,12 +45,13 @@ from kafka_proto.transactions.specs.names import (
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.diary_01 import DIARY_01, PidVersion
 
-CODES = frozenset(
-    (Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, Error.ILLEGAL_STATE)
-)
+CODES = frozenset((
+    SpecError.OK, SpecError.CONCURRENT_TRANSACTIONS, SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID,
+    SpecError.ILLEGAL_STATE,
+))
 WITNESSES = {
-    "NotCoordinatorRetrySucceeds": Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID,
-    "ConcurrentTransactionsRetrySucceeds": Error.CONCURRENT_TRANSACTIONS,
+    "NotCoordinatorRetrySucceeds": SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID,
+    "ConcurrentTransactionsRetrySucceeds": SpecError.CONCURRENT_TRANSACTIONS,
 }
 """What diary 01 says of the clients: whoever is answered an error asks again, in the end with success."""
 
@@ -60,12 +60,12 @@ WITNESSES = {
 class PidClient:
     """A client of diary 01."""
 
-    state: ClientState = ClientState.READY
+    state: ClientPhase = ClientPhase.READY
     tid: str | None = None
     pid: int = -1
     epoch: int = -1
-    last_state: ClientState | None = None
-    last_error: Error | None = None
+    last_state: ClientPhase | None = None
+    last_error: SpecError | None = None
 
 
 @attrs.frozen
@@ -95,11 +95,11 @@ class PidNames(Names):
 def send_init_pid_request(k: PidNames, view: View, c: str, b: str) -> Iterable[Change]:
     """A client asks any broker for a producer id, again and again until it has one."""
     client: PidClient = view.at("client", c)
-    if client.state is not ClientState.READY:
+    if client.state is not ClientPhase.READY:
         return
     for tid in k.transactional_ids:
         if client.tid in (None, tid):
-            after = attrs.evolve(client, tid=tid, state=ClientState.SENT_INIT_PID_REQUEST)
+            after = attrs.evolve(client, tid=tid, state=ClientPhase.SENT_INIT_PID_REQUEST)
             request = InitPidRequest(tid, source=c, dest=b)
             yield Change(((slot("client", c), after),), tid, sent=(request,), op=Op(c, "init", "invoke", tid))
 
@@ -108,12 +108,12 @@ def send_init_pid_request(k: PidNames, view: View, c: str, b: str) -> Iterable[C
 def receive_init_pid_response(k: PidNames, view: View, c: str, response: InitPidResponse) -> Iterable[Change]:
     """A client has its producer id, or may ask again."""
     client: PidClient = view.at("client", c)
-    if client.state is not ClientState.SENT_INIT_PID_REQUEST:
+    if client.state is not ClientPhase.SENT_INIT_PID_REQUEST:
         return
-    if response.code is Error.OK:
-        after = attrs.evolve(client, state=ClientState.HAS_PID, pid=response.pid, epoch=response.pepoch)
+    if response.code is SpecError.OK:
+        after = attrs.evolve(client, state=ClientPhase.HAS_PID, pid=response.pid, epoch=response.pepoch)
     else:
-        after = attrs.evolve(client, state=ClientState.READY, last_state=client.state, last_error=response.code)
+        after = attrs.evolve(client, state=ClientPhase.READY, last_state=client.state, last_error=response.code)
     op = outcome(c, "init", response.code, (response.pid, response.pepoch))
     yield Change(((slot("client", c), after),), op=op)
 
@@ -126,18 +126,18 @@ def receive_init_pid_request(k: PidNames, view: View, b: str, c: str, request: I
     current: TxnMetadata | None = view[own]
     if current is None:
         if view.at("t_to_p_mapping", tid) not in view.at("tc_part_metadata", b):
-            yield Change(sent=(in_spec(answer(request, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID)),))
+            yield Change(sent=(answer(request, SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID),))
             return
-        current = in_spec(fresh_metadata(view["pid_source"] + 1))
+        current = fresh_metadata(view["pid_source"] + 1)
     writes: Writes = (("pid_source", k.pid_version.pid_source_after(view["pid_source"], current.pid)), (own, current))
     result = transition(
         view.at("tc_txn_transition", b, tid), current, TxnState.EMPTY,
-        producer_epoch=current.pepoch + 1, last_producer_epoch=current.pepoch, partitions=frozenset(),
+        pepoch=current.pepoch + 1, last_pepoch=current.pepoch, partitions=frozenset(),
     )
-    if isinstance(result, Error):
-        yield Change(writes, sent=(in_spec(answer(request, result)),))
+    if isinstance(result, SpecError):
+        yield Change(writes, sent=(answer(request, result),))
         return
-    result = attrs.evolve(result, last_producer_id=current.pid)
+    result = attrs.evolve(result, last_pid=current.pid)
     for other, t in product(k.brokers, k.transactional_ids):
         pending = result if (other, t) == (b, tid) else k.pid_version.others_pending(view, other, t)
         writes += ((slot("tc_txn_transition", other, t), pending),)
@@ -156,7 +156,7 @@ def complete_init_pid_request(k: PidNames, view: View, b: str, p: str) -> Iterab
     entry: PidEntry = log[hwm]
     if entry.transition.state is not TxnState.EMPTY:
         return
-    done = InitPidResponse(Error.OK, entry.transition.pid, entry.transition.pepoch, source=b, dest=entry.client_id)
+    done = InitPidResponse(SpecError.OK, entry.transition.pid, entry.transition.pepoch, source=b, dest=entry.client_id)
     writes = (
         (slot("tc_txn_metadata", b, entry.tid), entry.transition),
         (slot("tc_txn_transition", b, entry.tid), None),
@@ -221,12 +221,12 @@ def properties(constants: Names) -> tuple[Property, ...]:
         return None if message in typed else f"no message of the protocol: {message.brief()}"
 
     def all_have_pid(view: View) -> Reason:
-        waiting = [c for c in constants.clients if view[slot("client", c)].state is not ClientState.HAS_PID]
+        waiting = [c for c in constants.clients if view[slot("client", c)].state is not ClientPhase.HAS_PID]
         return f"{', '.join(waiting)} still without a producer id" if waiting else None
 
-    def has_pid_after(view: View, step: Step, error: Error) -> bool:
+    def has_pid_after(view: View, step: Step, error: SpecError) -> bool:
         message = step.consumed
-        if not isinstance(message, InitPidResponse) or message.code is not Error.OK:
+        if not isinstance(message, InitPidResponse) or message.code is not SpecError.OK:
             return False
         return bool(view[slot("client", message.dest)].last_error is error)
 

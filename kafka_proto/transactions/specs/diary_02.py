@@ -10,25 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_value, departed, slot
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
-from kafka_proto.transactions.correspondence import (
-    TYPES,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    ClientRecord,
-    Entry,
-    InitPidRequest,
-    InitPidResponse,
-    LogMetadata,
-    Request,
-    TxnMetadata,
-    in_spec,
-)
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.decisions import completion, election
-from kafka_proto.transactions.decisions.outcome import Outcome
-from kafka_proto.transactions.messages import Error
-from kafka_proto.transactions.properties import SpecState, properties
-from kafka_proto.transactions.records import ClientState, TransactionMetadata
+from kafka_proto.transactions.decisions.outcome import DiaryOutcome
+from kafka_proto.transactions.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    InitPidRequest,
+    InitPidResponse,
+    Request,
+    SpecError,
+)
+from kafka_proto.transactions.properties import properties
+from kafka_proto.transactions.records import TYPES, ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import (
     Names,
     initial,
@@ -69,7 +63,7 @@ def receive_init_pid_request(k: Names, view: View, b: str, c: str, request: Init
         leads=leads,
         metadata=view.at("tc_tid_metadata", b, request.tid) if leads else None,
         pending=view.at("tc_tid_transition", b, request.tid) if leads else None,
-        new_pid=view["pid_source"] + 1 if leads else None,
+        new_pid=view["pid_source"] + 1 if leads else -1,
     )
     yield carried_out(k, view, b, request, decided)
 
@@ -80,16 +74,16 @@ def leads_tid(view: View, b: str, tid: str) -> bool:
     return bool(view.at("tc_log_metadata", b, p).leader == b)
 
 
-def carried_out(k: Names, view: View, b: str, request: Request, decided: Outcome) -> Change:
+def carried_out(k: Names, view: View, b: str, request: Request, decided: DiaryOutcome) -> Change:
     """A coordinator remembers, appends and answers what it has decided."""
     writes: Writes = ()
-    metadata: TxnMetadata | None = in_spec(decided.metadata)
+    metadata: TxnMetadata | None = decided.metadata
     if metadata is not None:
         source = k.version.pid_source_after(view["pid_source"], metadata.pid)
         writes = ((slot("tc_tid_metadata", b, request.tid), metadata), ("pid_source", source))
     if decided.entry is not None:
-        writes += appended(view, b, in_spec(decided.entry))
-    return Change(writes, sent=in_spec(decided.answers))
+        writes += appended(view, b, decided.entry)
+    return Change(writes, sent=decided.answers)
 
 
 def appended(view: View, b: str, entry: Entry) -> Writes:
@@ -107,9 +101,9 @@ def receive_init_pid_response(k: Names, view: View, c: str, b: str, response: In
         yield Change(((slot("client", c), k.version.init_answered(client, response)),), op=op)
 
 
-def outcome(c: str, name: str, code: Error, value: Value) -> Op:
+def outcome(c: str, name: str, code: SpecError, value: Value) -> Op:
     """Return how an operation ended: every error code here is definite, so it is ok or fail."""
-    return Op(c, name, "ok", value) if code is Error.OK else Op(c, name, "fail", str(code))
+    return Op(c, name, "ok", value) if code is SpecError.OK else Op(c, name, "fail", str(code))
 
 
 @action("SendAddPartitionsToTxnRequest", each("clients"), by=ITSELF)
@@ -150,7 +144,7 @@ def receive_add_partitions_response(
     if not clients.awaits(client, response):
         return
     found = None
-    if response.code is Error.NOT_COORDINATOR:
+    if response.code is SpecError.NOT_COORDINATOR:
         assert client.tid is not None
         found = find_coordinator(view, client.tid)
     op = outcome(c, "add_partitions", response.code, brief_value(response.partitions))
@@ -163,7 +157,7 @@ def commit_txn_log_append(k: Names, view: View, b: str, p: str) -> Iterable[Chan
     entry = next_to_commit(k, view, b, p)
     if entry is None:
         return
-    done = in_spec(k.version.entry_committed(entry))
+    done = k.version.entry_committed(entry)
     yield Change(committed(k, view, b, p, entry, done.entry), sent=done.answers)
 
 
@@ -207,7 +201,7 @@ def elect_leader(k: Names, view: View, b: str, p: str) -> Iterable[Change]:
     yield Change(elected(k, view, b, p, lambda tid: view.at("tc_tid_metadata", deposed, tid)))
 
 
-Loaded = Callable[[str], TransactionMetadata | None]
+Loaded = Callable[[str], TxnMetadata | None]
 """What an elected broker loads of an id on its partition."""
 
 
@@ -266,7 +260,7 @@ def complete_partial_txn(k: Names, view: View, b: str, tid: str) -> Iterable[Cha
         pending=view.at("tc_tid_transition", b, tid),
     )
     if entry is not None:
-        yield Change(appended(view, b, in_spec(entry)))
+        yield Change(appended(view, b, entry))
 
 
 NEXT: Next = (
@@ -300,7 +294,7 @@ def waits_for(k: Names, view: View) -> tuple[str, ...]:
     found = []
     for c in k.clients:
         client: ClientRecord = view.at("client", c)
-        if client.state is ClientState.SENT_INIT_PID_REQUEST and client.tid is not None:
+        if client.state is ClientPhase.SENT_INIT_PID_REQUEST and client.tid is not None:
             found.append(f"{c} waits for {find_coordinator(view, client.tid)} to answer its InitPidRequest")
         if client.pending_partitions:
             found.append(f"{c} waits for {client.tc} to answer its AddPartitionsToTxnRequest")
@@ -328,7 +322,7 @@ def compose(
     """Compose a next-state relation over the variables of diary 02."""
     return Model(
         f"transactions/{k.version.name}", processes(next_state, k), (initial(k),), network, faults,
-        properties(k, SpecState()), FAIRNESS, history_variables, sizes, settings, types=TYPES,
+        properties(k), FAIRNESS, history_variables, sizes, settings, types=TYPES,
         waits_for=lambda view: waits_for(k, view), symmetric=symmetric(k),
         view_hides=("messages_discard", "aux_coord_ctr"),
     )

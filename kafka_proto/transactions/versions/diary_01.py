@@ -8,18 +8,18 @@ import attrs
 
 from harness.model import View
 from kafka_proto.transactions.decisions.producer_ids import set_back_to_pid
-from kafka_proto.transactions.records import TransactionMetadata
+from kafka_proto.transactions.records import TxnMetadata
 
 
-def others_overwritten(view: View, b: str, tid: str) -> TransactionMetadata | None:
+def others_overwritten(view: View, b: str, tid: str) -> TxnMetadata | None:
     """S6, as written: when a transition of one id starts, those of the others become what is known of these ids."""
-    metadata: TransactionMetadata | None = view.at("tc_txn_metadata", b, tid)
+    metadata: TxnMetadata | None = view.at("tc_txn_metadata", b, tid)
     return metadata
 
 
-def others_kept(view: View, b: str, tid: str) -> TransactionMetadata | None:
+def others_kept(view: View, b: str, tid: str) -> TxnMetadata | None:
     """S6 repaired: pending transitions of other ids stay as they are."""
-    pending: TransactionMetadata | None = view.at("tc_txn_transition", b, tid)
+    pending: TxnMetadata | None = view.at("tc_txn_transition", b, tid)
     return pending
 
 
@@ -28,7 +28,7 @@ class PidVersion:
     """A version of diary 01."""
 
     pid_source_after: Callable[[int, int], int]
-    others_pending: Callable[[View, str, str], TransactionMetadata | None]
+    others_pending: Callable[[View, str, str], TxnMetadata | None]
 
 
 DIARY_01 = PidVersion(set_back_to_pid, others_overwritten)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_proto.transactions.decisions.add_partitions import add_partitions
-from kafka_proto.transactions.decisions.client import add_answered, given_up, init_answered
+from kafka_proto.transactions.decisions.client import add_answered, init_answered
 from kafka_proto.transactions.decisions.completion import complete_partial_txn, entry_committed
 from kafka_proto.transactions.decisions.election import deposed_leader_follows, materialized_alone, truncated_log
 from kafka_proto.transactions.decisions.init_producer_id import init_producer_id
@@ -22,5 +22,4 @@ DIARY_02 = Version(
     materialized=materialized_alone,
     init_answered=init_answered,
     add_answered=add_answered,
-    given_up=given_up,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_proto.transactions.decisions.add_partitions import add_partitions
-from kafka_proto.transactions.decisions.client import add_answered, given_up, init_answered_keeping_error
+from kafka_proto.transactions.decisions.client import add_answered, init_answered_keeping_error
 from kafka_proto.transactions.decisions.completion import entry_committed
 from kafka_proto.transactions.decisions.election import every_replica_follows, leaders_log, materialized_alone
 from kafka_proto.transactions.decisions.init_producer_id import init_producer_id
@@ -23,5 +23,4 @@ GIST = Version(
     materialized=materialized_alone,
     init_answered=init_answered_keeping_error,
     add_answered=add_answered,
-    given_up=given_up,
 )

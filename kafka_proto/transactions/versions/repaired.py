@@ -1,4 +1,4 @@
-"""Diary 02 with its flaws repaired: what the actors of the stack do."""
+"""Diary 02 with its flaws repaired: what coordinators of whole transactions are held against."""
 
 from __future__ import annotations
 

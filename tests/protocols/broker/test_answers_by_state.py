@@ -13,7 +13,7 @@ import pytest
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator, Logged
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, Logged
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
 from kafka_proto.broker.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
@@ -50,7 +50,7 @@ def cell(version: BrokerVersion, request: Any, known: TransactionMetadata, pendi
         return " ".join(sorted({CODES[error] for error in errors.values()}, key=str.lower))
     state = Coordinator(FrozenMap({"tid": cached}), ids=IDS)
     state, (effect,) = role.receive(version.coordinator, state, request, now=1)
-    if isinstance(effect, Answered):
+    if isinstance(effect, AnsweredRequest):
         given = effect.answer
         return CODES[given.error] + (f"={given.producer_id}:{given.producer_epoch}" if given.producer_id >= 0 else "")
     assert isinstance(effect, Logged) and effect.entry is not None
@@ -62,7 +62,7 @@ def cell(version: BrokerVersion, request: Any, known: TransactionMetadata, pendi
     text += f"+{entry.next_producer_id}" if entry.next_producer_id >= 0 else ""
     assert (state.ids.next_id is None) is (">" in text or "+" in text)
     _, effects = role.appended(version.coordinator, state, "tid", now=2)
-    given = next(effect.answer for effect in effects if isinstance(effect, Answered))
+    given = next(effect.answer for effect in effects if isinstance(effect, AnsweredRequest))
     said = "" if given.error is Error.NONE else f" {CODES[given.error]}"
     return f"{text}{said}" + (f"={given.producer_id}:{given.producer_epoch}" if given.producer_id >= 0 else "")
 

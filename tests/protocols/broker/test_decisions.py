@@ -11,7 +11,7 @@ from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Logged, Markers
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Allocator, ProducerIds, allocate
 from kafka_proto.broker.coordinator.transaction import (
@@ -113,7 +113,7 @@ def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
     for request, retried in ((goes_on, Error.NONE), (INIT, Error.PRODUCER_FENCED)):
         state, _ = ask(KIP_360, coordinator(rested), request)
         state, answers = role.appended(KIP_360.coordinator, state, "tid", now=1)
-        assert answers == (Answered("me", request, Answer(Error.NONE, 1000, 0)),)
+        assert answers == (AnsweredRequest("me", request, Answer(Error.NONE, 1000, 0)),)
         state, effects = ask(KIP_360, state, goes_on)
         if retried is Error.NONE:
             _, effects = role.appended(KIP_360.coordinator, state, "tid", now=2)

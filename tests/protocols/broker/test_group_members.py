@@ -13,8 +13,8 @@ from support.brokers.members import GROUP, REBALANCE, SESSION, Members
 from harness.model import canonical_text
 from kafka_proto.broker.group.coordinator import GroupCoordinator, with_group
 from kafka_proto.broker.group.group_metadata import GroupMetadata
-from kafka_proto.broker.group.role import GroupCoordinator as Role
-from kafka_proto.broker.parts import GroupState
+from kafka_proto.broker.group.role import GroupRole as Role
+from kafka_proto.broker.parts import GroupCoordinatorState
 from kafka_proto.broker.versions import KIP_360
 from kafka_proto.cluster import composition
 from kafka_proto.conformance.cluster import CLIENT
@@ -381,7 +381,7 @@ def test_a_group_that_is_dropped_leaves_a_tombstone() -> None:
 
 def test_so_many_groups_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A join makes none beyond the bound that its role was given; ids that were made are not made again."""
-    monkeypatch.setattr(composition, "GroupCoordinator", partial(Role, most_groups=1))
+    monkeypatch.setattr(composition, "GroupRole", partial(Role, most_groups=1))
     members = Members(1)
     assert members.joined().member_id != members.joined().member_id
     assert members.joined(group="other").error is E.INVALID_GROUP_ID
@@ -390,7 +390,7 @@ def test_so_many_groups_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_coordinator_without_members_is_written_as_before() -> None:
     """Whatever commits make: digests of runs without members do not know of them."""
     state = with_group(GroupCoordinator(), GROUP)
-    assert canonical_text(GroupState(state)) == (
-        '{"$type":"GroupState","groups":{"$type":"GroupCoordinator","groups":{"g":{"$type":"Group",'
+    assert canonical_text(GroupCoordinatorState(state)) == (
+        '{"$type":"GroupCoordinatorState","groups":{"$type":"GroupCoordinator","groups":{"g":{"$type":"Group",'
         '"awaits_leader":false,"generation":0,"members":{}}},"members":0,"offsets":{"$type":"Offsets",'
         '"committed":{},"staged":{}}}}')

@@ -16,7 +16,14 @@ from kafka_proto.broker.leader.appending import (
     follows,
 )
 from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin, Verification, has_open_transaction
+from kafka_proto.broker.leader.state import (
+    NO_GUARD,
+    Leader,
+    Origin,
+    SupportedOperation,
+    Verification,
+    has_open_transaction,
+)
 from kafka_proto.broker.leader.verification import start
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
 from kafka_proto.log import (
@@ -102,7 +109,7 @@ def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
     """Requests of one round share a guard."""
     leader, seen = Leader(), []
     for epoch, sequence in ((1, 5), (1, 4), (1, 6), (0, 2), (2, 7), (2, 8)):
-        started = start(leader, 7, epoch, sequence, Operation.ADD_PARTITION, has_open_transaction, now=3)
+        started = start(leader, 7, epoch, sequence, SupportedOperation.ADD_PARTITION, has_open_transaction, now=3)
         leader = started.leader
         seen.append((started.guard, *attrs.astuple(leader.verifications[7])[1:3]))
     assert seen == [(1, 5, 1), (1, 4, 1), (1, 4, 1), (1, 4, 1), (1, 7, 2), (1, 7, 2)]
@@ -123,7 +130,7 @@ def test_request_is_looked_at_before_its_batch() -> None:
         (attrs.evolve(named, acks=-1, refused=Error.NONE), Error.NONE),
     ):
         admitted = admit(KIP_890_PART_1.leader, Leader(), asked, now=0)
-        assert (admitted.error, admitted.asks, refusal(asked)) == (Error.NONE, Operation.DEFAULT_ERROR, error)
+        assert (admitted.error, admitted.asks, refusal(asked)) == (Error.NONE, SupportedOperation.DEFAULT_ERROR, error)
 
 
 def test_duplicate_is_known_before_anybody_is_asked() -> None:

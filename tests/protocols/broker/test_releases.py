@@ -6,7 +6,7 @@ import pytest
 from support.brokers.node import handle, new_node
 
 from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
-from kafka_proto.broker.leader.state import Operation
+from kafka_proto.broker.leader.state import SupportedOperation
 from kafka_proto.broker.leader.verification import unverified_produce, unverified_produce_but_unreached
 from kafka_proto.broker.versions import KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, version_of
 from kafka_proto.log import RecordBatch
@@ -46,7 +46,7 @@ def test_what_clients_are_told_of_a_coordinator_that_does_not_verify() -> None:
     gone, busy = Error.NETWORK_EXCEPTION, Error.CONCURRENT_TRANSACTIONS
     few = Error.NOT_ENOUGH_REPLICAS
     for told, of_gone in ((unverified_produce_but_unreached, gone), (unverified_produce, few)):
-        assert [told(error, Operation.DEFAULT_ERROR) for error in (gone, busy)] == [of_gone, few]
+        assert [told(error, SupportedOperation.DEFAULT_ERROR) for error in (gone, busy)] == [of_gone, few]
     loading, away = Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE
     for converted, of_busy in ((refused_commit_as_few_replicas, away), (refused_commit, busy)):
         assert [converted(error) for error in (gone, busy)] == [loading, of_busy]

@@ -36,15 +36,15 @@ from kafka_proto.replication.clients import Read
 from kafka_proto.replication.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    Error,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
+    ReplicaError,
 )
 from kafka_proto.replication.partition import Replica, ReplicaOutcome, ReplicaState
-from kafka_proto.replication.records import Entry
+from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
 from kafka_proto.replication.versions import VERSIONS
@@ -146,7 +146,7 @@ def loses_all(turn: Turn[Any]) -> Turn[Any]:
 
 def invents(turn: Turn[Any]) -> Turn[Any]:
     """A follower writes something else than it was sent."""
-    log = tuple(Entry(entry.epoch, f"not {entry.value}") for entry in turn.local.log)
+    log = tuple(ReplicaEntry(entry.epoch, f"not {entry.value}") for entry in turn.local.log)
     return attrs.evolve(turn, local=attrs.evolve(turn.local, log=log))
 
 
@@ -225,7 +225,7 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
 
     A record is its epoch and offset: who leads an epoch writes each of its offsets once.
     """
-    leads, follows = (tuple(Entry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
+    leads, follows = (tuple(ReplicaEntry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
     k = {name: Replica(name, VERSIONS["kip-279"]) for name in ("r1", "r2")}
     one = ReplicaState(log=leads)
     announced = LeaderAndIsrRequest("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
@@ -252,7 +252,7 @@ def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
     k = Replica("r1", VERSIONS["kip-320"])
     announced = LeaderAndIsrRequest("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(log=(Entry(0, "a"),)), announced).state
+    leads = partition.obey(k, ReplicaState(log=(ReplicaEntry(0, "a"),)), announced).state
     fetch = FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
     refused = heard(k, leads, fetch)
     assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
@@ -260,7 +260,7 @@ def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     waits = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=3))
     assert waits.sent == () and set(waits.state.parked) == {"r2"} and not waits.state.followers
     served = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=2))
-    assert isinstance(served.sent[0], FetchResponse) and served.sent[0].entry == Entry(0, "a")
+    assert isinstance(served.sent[0], FetchResponse) and served.sent[0].entry == ReplicaEntry(0, "a")
     assert set(served.state.followers) == {"r2"}
     unfenced = heard(Replica("r1", VERSIONS["kip-279"]), leads, fetch)
     assert set(unfenced.state.followers) == {"r2"}
@@ -303,7 +303,7 @@ def test_refusal_is_of_the_proposal_that_it_names() -> None:
     s = partition.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
         refusal = AlterPartitionResponse(
-            Error.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}), source="controller", dest="r1"
+            ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}), source="controller", dest="r1"
         )
         after = heard(k, s, refusal).state
         assert (after.proposal is None, "r2" not in after.followers) == (forgotten, forgotten)
@@ -322,4 +322,4 @@ def test_runs_have_one_digest_on_plain_and_trio() -> None:
 
 def test_epoch_end_of_an_unknown_epoch_is_nothing() -> None:
     """A leader whose log starts above the epoch asked for has nothing of it."""
-    assert truncation.largest_epoch((Entry(3, "a"),), 2) == EpochEnd(-1, 0)
+    assert truncation.largest_epoch((ReplicaEntry(3, "a"),), 2) == EpochEnd(-1, 0)

@@ -21,7 +21,7 @@ from kafka_proto.replication import truncation
 from kafka_proto.replication.extensions import ACTIONS, STALE
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.quorum import initial
-from kafka_proto.replication.records import Entry, Record
+from kafka_proto.replication.records import Record, ReplicaEntry
 from kafka_proto.replication.refinement import NEXT, ReplicationGhost, checked
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS
@@ -190,7 +190,7 @@ def test_high_watermark_above_what_was_held_is_told() -> None:
     """A leader may count what a follower held once, but not what it never held."""
     q = attrs.evolve(initial(("r1", "r2")), leader="r1", leader_epoch=0)
     leader = ReplicaState(
-        log=(Entry(0, "a"),), high_watermark=1, leader="r1", leader_epoch=0, isr=q.isr, active=True
+        log=(ReplicaEntry(0, "a"),), high_watermark=1, leader="r1", leader_epoch=0, isr=q.isr, active=True
     )
     replicas = {"r1": leader, "r2": ReplicaState(leader="r1", leader_epoch=0)}
     before = ReplicationGhost(high_watermarks=FrozenMap({"r1": 0, "r2": 0}), isr=q.isr)

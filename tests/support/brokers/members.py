@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from harness.model import Local, Message
-from kafka_proto.broker.controller import StackController
+from kafka_proto.broker.controller import ClusterController
 from kafka_proto.broker.state import METADATA
 from kafka_proto.broker.versions import KIP_890_4_4, BrokerVersion
 from kafka_proto.conformance.cluster import PlayedCluster
@@ -56,7 +56,7 @@ class Members(PlayedCluster):
 
     def elect(self, broker: str) -> None:
         """Let another broker coordinate the group."""
-        (name, controller), = ((n, a) for n, a in self._actors.items() if isinstance(a, StackController))
+        (name, controller), = ((n, a) for n, a in self._actors.items() if isinstance(a, ClusterController))
         state: Local = self._states[name]
         turn = next(turn for turn in controller.elects(state) if turn.args == (broker, OFFSETS_PARTITION))
         self._states[name] = turn.local

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from support.demo.browser import Tab
 
-NINE = {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"}
+NINE = {
+    "what": "kafka/4.0", "sizes": {"producers": 3, "brokers": 5}, "settings": {"log": "replicated"},
+    "budget": "generous",
+}
 HEADS = "() => [...document.querySelectorAll('#heads [data-lane]')].map(one => one.dataset.lane)"
 
 STANDING = """() => {

@@ -10,7 +10,7 @@ from harness.demo.session.opened_model import open_what
 from harness.demo.terminal.terminal import Script, console_of
 from harness.demo.terminal.trio_stepper import TrioStepper
 
-MODEL = "transactions/repaired/actors"
+MODEL = "kafka/4.0"
 
 
 def run_script(*lines: str, what: str = MODEL, on_trio: bool = False) -> tuple[int, str, str]:

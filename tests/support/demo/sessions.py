@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import open_what
 
-TXN = "transactions/diary-02/actors"
+TXN = "kafka/4.0"
 
 
 def opened(what: str, budget: str | None = None) -> LiveSession:

@@ -10,7 +10,7 @@ from harness.demo.session.live_session import LiveSession
 from harness.demo.session.snapshot import snapshot_text
 from harness.simulate.strategies.chance import Seeded
 
-HURT = ("transactions/repaired/actors", "replication/kip-320/actors", "compaction/pulsar/actors")
+HURT = ("kafka/4.0", "replication/kip-320/actors", "compaction/pulsar/actors")
 
 
 def snapshot(session: LiveSession) -> dict[str, Any]:

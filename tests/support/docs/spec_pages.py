@@ -28,14 +28,11 @@ from compaction import spec as compaction
 from harness.model import Faults, Refusal, find_model
 from harness.model.spec import Action, Next, flat
 from harness.simulate.runs.plan import Plan
-from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import refine_runs
 from kafka_proto.replication.specs import kip_320
-from kafka_proto.transactions import correspondence
 from kafka_proto.transactions.specs import diary_02
 from support.docs.spec_footprints import footprints
 from support.docs.spec_table import PULSAR, REPLICATION, TRANSACTIONS, Row
-from support.mutants.actor_mutants import Sparing, is_aborting
 from support.paths import DATA, ROOT
 
 FOLDER = ROOT / "docs" / "specs"
@@ -43,7 +40,7 @@ STEPS = DATA / "spec_steps.json"
 MODULE = re.compile(r"-{4,} *MODULE +(\w+) *-{4,}")
 WIDTH = 120
 Pairs = Iterator[tuple[str, str]]
-"""What an action of the actors was, in runs: it and the action of the spec; an empty name is a stutter."""
+"""What an action of the actors was, in runs: it and the actions of the spec; an empty name is a stutter."""
 
 
 @attrs.frozen
@@ -70,12 +67,10 @@ class Page:
 
 
 def of_transactions(runs: int) -> Pairs:
-    for name, sizes in (("diary-02", {}), ("repaired", {"elections": 3})):
-        model = find_model(f"transactions/{name}/actors").make(sizes, faults=Faults(2, 2, 2, crash=1, targets=("b1",)))
-        yield from refine_runs(model, Plan((), steps=120), range(runs)).pairs
-    refiner = Refiner(find_model("transactions/repaired/actors").make())
-    for seed in range(runs // 4):
-        yield from refiner.simulate(Plan((), steps=80), Sparing(seed, is_aborting))[1].pairs
+    sizes, faults = {"producers": 2, "elections": 3}, Faults(2, 2, 2, crash=1, targets=("b1",))
+    for release in ("3.5", "4.0"):
+        model = find_model(f"kafka/{release}").make(sizes, {"log": "replicated"}, faults=faults)
+        yield from refine_runs(model, Plan((), steps=200), range(runs)).pairs
 
 
 def of_kip_320(runs: int) -> Pairs:
@@ -93,8 +88,13 @@ def of_compaction(runs: int) -> Pairs:
         yield from refine_runs(model, Plan((), steps=100), range(runs)).pairs
 
 
-def differing(names: Mapping[str, str]) -> dict[str, str]:
-    return {actors: spec for actors, spec in names.items() if actors != spec}
+KAFKAS = {
+    "InitProducerIdRequest": "InitPidRequest", "InitProducerIdResponse": "InitPidResponse",
+    "TransactionMetadata": "TxnMetadata", "LeaderAndEpoch": "LogMetadata", "transactional_id": "tid",
+    "producer_id": "pid", "last_producer_id": "last_pid", "producer_epoch": "pepoch",
+    "last_producer_epoch": "last_pepoch", "leader_epoch": "cepoch", "coordinator": "tc", "error": "code",
+    "ClientRecord.producer_epoch": "epoch",
+}
 
 
 PAGES = (
@@ -105,7 +105,7 @@ PAGES = (
          "elections": 1},
         "The gist, an earlier form, calls ElectLeader BecomeLeader, copies the leader's log (S4), lets every replica "
         "follow (S2 is diary 02's own) and has CompletePartialTxn in a comment only.",
-        of_transactions, names=differing({**correspondence.NAMES, **correspondence.FIELDS}),
+        of_transactions, names=KAFKAS,
     ),
     Page(
         "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320", kip_320.NEXT, REPLICATION,
@@ -183,8 +183,8 @@ def seen(page: Page, runs: int) -> dict[str, set[str]]:
     """Return the actors' actions that are a step of each action of the spec in so many runs of each kind."""
     found: dict[str, set[str]] = {}
     own = {one.name for one in flat(page.next_state)}
-    for action, name in page.runs(runs):
-        if name in own:
+    for action, way in page.runs(runs):
+        for name in own.intersection(way.split(" and ")):
             found.setdefault(name, set()).add(action)
     return found
 
@@ -225,7 +225,7 @@ def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None)
     for paragraph in paragraphs:
         lines += [*wrap(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False), ""]
     if page.names:
-        fill = "What the spec, and its Python, calls otherwise than Kafka, the decisions and the actors:"
+        fill = "What the spec, and its Python, calls otherwise than Kafka and the brokers:"
         lines += [fill, "", "| the spec | Kafka |", "| --- | --- |"]
         lines += [f"| `{spec}` | `{actors}` |" for actors, spec in page.names.items()] + [""]
     for one in flat(page.next_state):

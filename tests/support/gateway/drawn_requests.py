@@ -15,14 +15,14 @@ from kafka_proto.gateway.codec import FORMATS, schema
 from kafka_proto.gateway.host import Arrived, Gone, Injected, Opened, Passed
 from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Ended, Input
 from kafka_proto.gateway.offer import Offer
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 from support.gateway.wire import request_bytes
 
 NAMES = ("t", "g", "app", "m", "consumer", "range", "u", "")
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "error_code": 16, "timedelta_i32": 32, "timedelta_i64": 64,
         "datetime_i64": 64}
 PRODUCERS = ((-1, -1, -1), (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0))
-BATCHES = tuple(write_batch([Record(None, b"v")] * records, base_timestamp=5, is_transactional=producer >= 0,
+BATCHES = tuple(write_batch([WireRecord(None, b"v")] * records, base_timestamp=5, is_transactional=producer >= 0,
                             producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
                 for records in (1, 2) for producer, epoch, sequence in PRODUCERS)
 REQUESTS = ("EndTxn", "Produce", "AddPartitionsToTxn", "InitProducerId", "Fetch", "JoinGroup")

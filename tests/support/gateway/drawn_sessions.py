@@ -28,7 +28,7 @@ from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Input, Output, S
 from kafka_proto.gateway.model import SLOTS, slots_of, step_name
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.recording import Recording
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log.chunks import NOTHING, Chunks
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name
 
@@ -259,7 +259,7 @@ class DrawnSession:
         place = producer_id, epoch, topic, index
         sequence = self.sequences.get(place, 0) if producer_id >= 0 else -1
         self.sequences[place] = sequence + 1
-        data = write_batch([Record(None, b"v")] * self.pick((1, 3)), base_timestamp=5, base_sequence=sequence,
+        data = write_batch([WireRecord(None, b"v")] * self.pick((1, 3)), base_timestamp=5, base_sequence=sequence,
                            is_transactional=tid is not None and producer_id >= 0, producer_id=producer_id,
                            producer_epoch=epoch)
         return {"acks": self.pick((-1, -1, 0)), "transactional_id": tid, "topic_data": (

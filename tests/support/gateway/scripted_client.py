@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client, request_bytes
-from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
+from kafka_proto.gateway.records import WireRecord, read_header, read_records, split, write_batch
 from support.commands.command_line import PATIENCE_S
 from support.gateway.set_clock import SetClock
 
@@ -63,7 +63,7 @@ class Scripted:
 
     def produce(self, partition: int, value: bytes, version: int = 9) -> int:
         """Write a record, and return the error code."""
-        data = write_batch([Record(None, value)], base_timestamp=5, is_transactional=True,
+        data = write_batch([WireRecord(None, value)], base_timestamp=5, is_transactional=True,
                            base_sequence=self.sequences[partition], **self.owner)
         got = self.ask(self.leaders[partition], offer.PRODUCE, version, {
             "acks": -1, "transactional_id": self.tid, "topic_data": (

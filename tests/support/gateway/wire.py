@@ -7,7 +7,7 @@ from typing import Any
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import read_response, request_bytes
 from kafka_proto.gateway.host import Arrived, Gone, Injected, Opened, Passed, Write
-from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.gateway.records import WireRecord, write_batch
 
 __all__ = ["Producer", "Talk", "inject", "request_bytes", "responses"]
 
@@ -104,7 +104,7 @@ class Producer:
         return int(topic["partition_responses"][0]["error_code"])
 
     def batch(self, partition: int, value: bytes) -> dict[str, Any]:
-        data = write_batch([Record(None, value)], base_timestamp=5, is_transactional=True,
+        data = write_batch([WireRecord(None, value)], base_timestamp=5, is_transactional=True,
                            base_sequence=self.sequences[partition], **self.owner)
         self.sequences[partition] += 1
         return {"acks": -1, "transactional_id": "app", "topic_data": (

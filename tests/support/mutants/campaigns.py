@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import attrs
-
 from compaction.actor_properties import LIVENESS, SAFETY
 from harness.model import NO_FAULTS, Faults, Scenario, find_scenario
 
 TRANSACTIONS = (
-    "fencing", "coordinator-moves", "coordinator-crash", "duplicate-and-reorder", "three-brokers", "fencing-battle",
-    "lost-responses",
+    "exactly-once-commits", "exactly-once-zombie", "exactly-once-crashes", "exactly-once-lost-answers", "leaders-move",
+    "leaders-crash",
 )
-"""Scenarios of the transaction protocol that are campaigns as they are."""
+"""Scenarios of whole transactions that are campaigns as they are."""
 REPLICATION = tuple(f"{name}-repaired" for name in (
     "rp-01-truncate-to-high-watermark", "rp-02-diverging-tails", "rp-03-unknown-epoch", "rp-04-fast-failover",
     "rp-05-unfenced-fetch", "rp-06-first-try", "rp-10-unseen-member",
@@ -48,7 +46,6 @@ def known(*names: str) -> Iterable[Scenario]:
 
 ROWS: tuple[Scenario, ...] = (
     *known(*TRANSACTIONS, *REPLICATION, *OPERATIONS),
-    *(attrs.evolve(row, name="two-partitions", sizes={**row.sizes, "topic-partitions": 2}) for row in known("fencing")),
     compacting("compaction"), compacting("broker-crash", CRASH), compacting("compaction-lossy", LOSSY),
 )
 CAMPAIGNS: Mapping[str, Scenario] = {row.name: row for row in ROWS}

@@ -20,46 +20,52 @@ def edits(file: str, rows: Iterable[Row]) -> tuple[Mutant, ...]:
 
 
 DECISIONS = "kafka_proto/transactions/decisions"
-OUTCOME = edits(f"{DECISIONS}/outcome.py", (
-    ("pending-transition-ignored", "    if pending is not None:\n        return Error.CONCURRENT_TRANSACTIONS\n", "",
-     REFINEMENT, "fencing", 3),
+SPECS = (
+    *edits(f"{DECISIONS}/init_producer_id.py", (
+        ("spec-epoch-not-bumped",
+         "pepoch=current.pepoch + 1,\n            last_pepoch=current.pepoch,",
+         "pepoch=max(current.pepoch, 0),\n            last_pepoch=current.pepoch,",
+         "ClientsHaveDifferentProducerEpochs", "search-two-clients", 0),
+        ("spec-prepared-transaction-overwritten",
+         "    if current.state in PREPARED:\n        return SpecError.CONCURRENT_TRANS",
+         "    if current.state is None:\n        return SpecError.CONCURRENT_TRANS", "NoBadStateResponse",
+         "search-two-clients", 0),
+    )),
+    *edits(f"{DECISIONS}/election.py", (
+        ("spec-loaded-metadata-ignored", "        return loaded\n", "        return own\n",
+         "CommittedTidKnown", "search-two-clients", 0),
+    )),
+)
+COORDINATOR = "kafka_proto/broker/coordinator"
+INIT_PRODUCER_ID = edits(f"{COORDINATOR}/init_producer_id.py", (
+    ("epoch-not-bumped", "epoch, last = known.producer_epoch + 1, NO_PRODUCER_EPOCH",
+     "epoch, last = max(known.producer_epoch, 0), NO_PRODUCER_EPOCH", REFINEMENT, "exactly-once-zombie", 5),
+    ("fencing-epoch-not-bumped", "+ (0 if cached.has_failed_epoch_fence else 1)", "+ 0",
+     REFINEMENT, "exactly-once-zombie", 40),
 ))
-INIT_PRODUCER_ID = edits(f"{DECISIONS}/init_producer_id.py", (
-    ("init-served-by-anybody", "    if not leads:\n        return refuse(request, Error.NOT_COORDINATOR)\n", "",
-     "FollowersHoldNoUncommitted", "coordinator-moves", 5),
-    ("epoch-not-bumped", "producer_epoch=current.producer_epoch + 1, last_producer_epoch=current.producer_epoch,",
-     "producer_epoch=max(current.producer_epoch, 0), last_producer_epoch=current.producer_epoch,",
-     "ClientsHaveDifferentProducerEpochs", "fencing", 5),
-    ("fencing-epoch-not-bumped", "producer_epoch=current.producer_epoch + 1, last_producer_epoch=-1,",
-     "producer_epoch=current.producer_epoch, last_producer_epoch=-1,", REFINEMENT, "fencing", 6),
-    ("prepared-transaction-overwritten", "    if current.state in PREPARED:\n        return Error.CONCURRENT_TRANS",
-     "    if current.state is None:\n        return Error.CONCURRENT_TRANS", "NoBadStateResponse", "fencing", 8),
+ADD_PARTITIONS = edits(f"{COORDINATOR}/add_partitions.py", (
+    ("partitions-replaced", "tuple(sorted({*known.partitions, *wanted(request)}))", "tuple(sorted(wanted(request)))",
+     REFINEMENT, "exactly-once-zombie", 3),
 ))
-ADD_PARTITIONS = edits(f"{DECISIONS}/add_partitions.py", (
-    ("zombie-not-fenced", "request.producer_epoch != metadata.producer_epoch:",
-     "request.producer_epoch > metadata.producer_epoch:", REFINEMENT, "fencing", 3),
-    ("partitions-replaced", "partitions=metadata.partitions | request.partitions", "partitions=request.partitions",
-     REFINEMENT, "two-partitions", 3),
+END_TXN = edits(f"{COORDINATOR}/end_txn_bumping.py", (
+    ("zombie-not-fenced",
+     "    if known.state in (TxnState.ONGOING, TxnState.EMPTY):\n"
+     "        return request.producer_epoch == known.producer_epoch\n",
+     "    if known.state in (TxnState.ONGOING, TxnState.EMPTY):\n"
+     "        return request.producer_epoch <= known.producer_epoch\n", REFINEMENT, "exactly-once-zombie", 20),
 ))
-COMPLETION = edits(f"{DECISIONS}/completion.py", (
-    ("abort-becomes-commit", "TxnState.COMPLETE_COMMIT if commits else",
-     "TxnState.COMPLETE_COMMIT if not commits else", "NoBadStateResponse", "fencing", 6),
+PREPARING = edits(f"{COORDINATOR}/end_txn.py", (
+    ("commit-becomes-abort", "return TxnState.PREPARE_COMMIT if committed else TxnState.PREPARE_ABORT",
+     "return TxnState.PREPARE_ABORT if committed else TxnState.PREPARE_COMMIT", "AcknowledgedOutcome",
+     "exactly-once-commits", 5),
 ))
-ELECTION = edits(f"{DECISIONS}/election.py", (
-    ("same-epoch-followed-again", "return cepoch < epoch and", "return cepoch > epoch and",
-     REFINEMENT, "coordinator-moves", 3),
-    ("loaded-metadata-ignored", "        return loaded\n", "        return own\n",
-     "CommittedTidKnown", "coordinator-moves", 10),
-))
-CLIENT = edits(f"{DECISIONS}/client.py", (
-    ("error-taken-for-success", "if response.error is not Error.OK:", "if response.error is Error.NOT_COORDINATOR:",
-     REFINEMENT, "fencing", 3),
-    ("concurrent-is-fatal", "if response.error.is_retriable:", "if response.error is Error.NOT_COORDINATOR:",
-     REFINEMENT, "fencing", 20),
+LOADING = edits(f"{COORDINATOR}/loading.py", (
+    ("loaded-metadata-ignored", "state = Coordinator(cache, FrozenMap(),",
+     "state = Coordinator(FrozenMap(), FrozenMap(),", "NoHangingTransaction", "leaders-move", 10),
 ))
 BROKER = edits("kafka_proto/broker/broker.py", (
-    ("broker-epoch-forgotten", "broker_epoch=metadata.broker_epoch + 1)", "broker_epoch=1)",
-     REFINEMENT, "coordinator-crash", 25),
+    ("broker-epoch-forgotten", "broker_epoch=metadata.broker_epoch + 1)", "broker_epoch=metadata.broker_epoch)",
+     "OperationsEnd", "leaders-crash", 25),
 ))
 
 IN_REPLICATION = "kafka_proto/replication"
@@ -126,8 +132,8 @@ PARTITION = edits(f"{IN_REPLICATION}/partition.py", (
      "FollowersCatchUp", "replication-rolling-crash", 20),
 ))
 REPLICA_STATE = edits(f"{IN_REPLICATION}/replica_state.py", (
-    ("replica-log-forgotten", "log: tuple[Entry, ...] = persisted(default=())",
-     "log: tuple[Entry, ...] = volatile(default=())", "LogMatching", "replication-rolling-crash", 70),
+    ("replica-log-forgotten", "log: tuple[ReplicaEntry, ...] = persisted(default=())",
+     "log: tuple[ReplicaEntry, ...] = volatile(default=())", "LogMatching", "replication-rolling-crash", 70),
     ("leader-epoch-forgotten", "leader_epoch: int = persisted(default=NIL)",
      "leader_epoch: int = volatile(default=NIL)", REFINEMENT, "replication-rolling-crash", 12),
 ))
@@ -159,8 +165,8 @@ READER = edits("compaction/reader.py", (
 COMPACTION_BROKER = edits("compaction/broker.py", (
     ("cursor-forgotten", "cursor: Cursor | None = persisted(default=None)",
      "cursor: Cursor | None = volatile(default=None)", REFINEMENT, "broker-crash", 6),
-    ("topic-forgotten", "topic: tuple[Entry, ...] = persisted(default=())",
-     "topic: tuple[Entry, ...] = volatile(default=())", "ReaderView", "broker-crash", 6),
+    ("topic-forgotten", "topic: tuple[TopicEntry, ...] = persisted(default=())",
+     "topic: tuple[TopicEntry, ...] = volatile(default=())", "ReaderView", "broker-crash", 6),
     ("resent-entry-appended-again", "if request.entry.id > local.end:", "if True:",
      "ReaderView", "compaction-lossy", 10),
     ("cursor-with-the-old-ledger", "cursor = Cursor(local.horizon, local.context)",
@@ -172,22 +178,20 @@ BOOKKEEPER = edits("compaction/bookkeeper.py", (
 ))
 
 MUTANTS: Sequence[Mutant] = (
-    *OUTCOME, *INIT_PRODUCER_ID, *ADD_PARTITIONS, *COMPLETION, *ELECTION, *CLIENT, *BROKER, *LEADERSHIP,
+    *SPECS, *INIT_PRODUCER_ID, *ADD_PARTITIONS, *END_TXN, *PREPARING, *LOADING, *BROKER, *LEADERSHIP,
     *KAFKA_REPLICATION, *KIP_320, *ISR, *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION, *REPLICA_STATE,
     *QUORUM, *COMPACTOR, *READER, *COMPACTION_BROKER, *BOOKKEEPER,
 )
 
 REDUNDANT: Sequence[tuple[Mutant, str]] = (
     (Mutant("fenced-epoch-not-compared", f"{DECISIONS}/init_producer_id.py",
-            "    if fenced.producer_epoch < current.producer_epoch:\n"
-            "        return refuse(request, Error.PRODUCER_FENCED)\n", "",
-            campaign="fencing", within=10), "search-two-clients"),
+            "    if fenced.pepoch < current.pepoch:\n"
+            "        return refuse(request, SpecError.PRODUCER_FENCED)\n", ""), "search-two-clients"),
     (Mutant("pending-asked-twice", f"{DECISIONS}/add_partitions.py",
-            "if pending is not None or metadata.state in PREPARED:", "if metadata.state in PREPARED:",
-            campaign="coordinator-moves", within=10), "search-two-clients"),
+            "if pending is not None or metadata.state in PREPARED:", "if metadata.state in PREPARED:"),
+     "search-two-clients"),
     (Mutant("states-asked-for-twice", f"{DECISIONS}/outcome.py",
-            "if current.state not in VALID_PREVIOUS[becomes]:", "if False:",
-            campaign="coordinator-moves", within=10), "search-two-clients"),
+            "if current.state not in VALID_PREVIOUS[becomes]:", "if False:"), "search-two-clients"),
     (Mutant("true-leader-presumes", "kafka_proto/replication/leadership.py",
             "quorum_leader == replica and leader == replica and", "quorum_leader == replica and",
             campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
@@ -195,37 +199,40 @@ REDUNDANT: Sequence[tuple[Mutant, str]] = (
             "return min(high_watermark, end_offset)", "return high_watermark",
             campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
 )
-"""Edits that leave out a guard and change nothing, and a search of the spec in which the guard is asked."""
+"""Edits that leave out a guard and change nothing, and a search of the spec in which the guard is asked.
+
+No runs are made where the spec alone has the guard.
+"""
 
 SAMPLE = (
-    "zombie-not-fenced", "prepared-transaction-overwritten", "one-holder-is-enough", "no-truncation",
+    "zombie-not-fenced", "epoch-not-bumped", "one-holder-is-enough", "no-truncation",
     "fence-removed", "first-of-a-key-kept", "cursor-forgotten",
 )
 """Rows that are run always: guards removed, comparisons flipped, a field forgotten; of each protocol some."""
 
-IN_TRANSACTIONS = "kafka_proto/transactions"
 HUNTED: Sequence[Mutant] = (
-    *edits(f"{IN_TRANSACTIONS}/producer.py", (
-        ("older-answer-taken", "return local.awaits == kind and local.correlation == correlation",
-         "return local.awaits == kind", REFINEMENT, "duplicate-and-reorder", 8),
-        ("given-up-is-not-noted", "record = attrs.evolve(self.version.given_up(local.record), coordinator=None)",
-         "record = attrs.evolve(local.record, coordinator=None)", REFINEMENT, "lost-responses", 3),
+    *edits(f"{COORDINATOR}/coordinator.py", (
+        ("who-loads-is-no-coordinator", "Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)", "Answer(Error.NOT_COORDINATOR)",
+         REFINEMENT, "exactly-once-crashes", 20),
     )),
-    *edits(f"{DECISIONS}/init_producer_id.py", (
-        ("init-served-before-it-is-loaded",
-         "    if loading:\n        return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)\n", "",
-         REFINEMENT, "coordinator-moves", 4),
+    *edits(f"{COORDINATOR}/role.py", (
+        ("given-up-by-another-code", "AnsweredRequest(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))",
+         "AnsweredRequest(callback.token, callback.request, Answer(code))", REFINEMENT, "leaders-move", 60),
     )),
-    *edits(f"{DECISIONS}/add_partitions.py", (
-        ("add-served-before-it-is-loaded",
-         "    if loading:\n        return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)\n", "",
-         REFINEMENT, "coordinator-moves", 8),
+    *edits(f"{COORDINATOR}/end_txn_bumping.py", (
+        ("last-epoch-is-not-kept", "last_producer_epoch=known.producer_epoch, next_producer_id=following,",
+         "next_producer_id=following,", REFINEMENT, "exactly-once-commits", 5),
+        ("who-asks-again-is-told-no-epoch",
+         "return Outcome(Answer(Error.NONE, known.producer_id, known.producer_epoch))", "return Outcome(Answer())",
+         REFINEMENT, "fencing-battle", 60),
     )),
-    *edits("kafka_proto/stack/atomic_log.py", (
-        ("joined-before-a-crash", "if joined.broker_epoch != local[METADATA].broker_epoch:", "if False:",
-         REFINEMENT, "coordinator-crash", 15),
-        ("joined-in-an-older-epoch", "if joined.leader_epoch != known(local, p).leader_epoch:",
-         "if joined.leader_epoch > known(local, p).leader_epoch:", REFINEMENT, "coordinator-moves", 4),
+    *edits(f"{COORDINATOR}/init_producer_id.py", (
+        ("diary-02s-last-epoch", "epoch, last = known.producer_epoch + 1, NO_PRODUCER_EPOCH",
+         "epoch, last = known.producer_epoch + 1, known.producer_epoch", REFINEMENT, "exactly-once-zombie", 5),
+    )),
+    *edits(f"{COORDINATOR}/loading.py", (
+        ("log-is-read-whole", "CachedTransaction(decisions.recovered(entry))", "CachedTransaction(entry)",
+         REFINEMENT, "leaders-crash", 20),
     )),
     *edits(f"{IN_REPLICATION}/leading.py", (
         ("followers-of-an-older-epoch-remembered", "followers=FrozenMap(), proposal=None,",

@@ -13,8 +13,7 @@ from kafka_proto.replication.records import NIL
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.names import ReplicationNames, isr_of
 from kafka_proto.replication.versions.base import AS_WRITTEN
-from kafka_proto.transactions.correspondence import InitPidResponse
-from kafka_proto.transactions.messages import Error
+from kafka_proto.transactions.messages import InitPidResponse, SpecError
 from support.mutants import replication_mutants
 
 DIARY_01 = "transactions/diary-01"
@@ -95,20 +94,20 @@ def not_writing(step: Step, left_out: Callable[[str], bool]) -> Step:
     return attrs.evolve(step, writes=tuple((name, value) for name, value in step.writes if not left_out(name)))
 
 
-def saying(step: Step, instead_of: Error, code: Error) -> Step:
+def saying(step: Step, instead_of: SpecError, code: SpecError) -> Step:
     """Return a step that answers with another code."""
-    sent = (attrs.evolve(message, error=code) if message.code is instead_of else message for message in step.sent)
+    sent = (attrs.evolve(message, code=code) if message.code is instead_of else message for message in step.sent)
     return attrs.evolve(step, sent=tuple(sent))
 
 
 def answers_as_diary_02(view: View, step: Step) -> Step:
     """A broker that is asked about another one's id answers with the code of the next diary."""
-    return saying(step, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, Error.NOT_COORDINATOR)
+    return saying(step, SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, SpecError.NOT_COORDINATOR)
 
 
 def calls_it_illegal(view: View, step: Step) -> Step:
     """A coordinator that is busy with an id says IllegalState, as if that could not be."""
-    return saying(step, Error.CONCURRENT_TRANSACTIONS, Error.ILLEGAL_STATE)
+    return saying(step, SpecError.CONCURRENT_TRANSACTIONS, SpecError.ILLEGAL_STATE)
 
 
 def sends(**wrong: Value) -> Callable[[View, Step], Step]:
@@ -149,12 +148,12 @@ def writes_backwards(view: View, step: Step) -> Step:
 
 def forgets_its_pid(view: View, step: Step) -> Step:
     """A client adds a partition without saying its producer id."""
-    return attrs.evolve(step, sent=tuple(attrs.evolve(message, producer_id=-1) for message in step.sent))
+    return attrs.evolve(step, sent=tuple(attrs.evolve(message, pid=-1) for message in step.sent))
 
 
 def grants_epoch_0_again(view: View, step: Step) -> Step:
     """Whoever is granted a producer id gets epoch 0, also the second client with it."""
-    sent = (attrs.evolve(m, producer_epoch=0) if isinstance(m, InitPidResponse) else m for m in step.sent)
+    sent = (attrs.evolve(m, pepoch=0) if isinstance(m, InitPidResponse) else m for m in step.sent)
     return attrs.evolve(step, sent=tuple(sent))
 
 
@@ -163,7 +162,7 @@ def elects_in_the_same_epoch(view: View, step: Step) -> Step:
 
     def wrong(variable: str, value: Any) -> Value:
         if variable == "tc_log_metadata":
-            return attrs.evolve(value, leader_epoch=value.cepoch - 1)
+            return attrs.evolve(value, cepoch=value.cepoch - 1)
         return value - 1 if variable == "txn_log_epoch" else value
 
     return writing(step, wrong)
@@ -191,7 +190,7 @@ def numbers_every_entry(view: View, step: Step) -> Step:
         if variable != "tc_log":
             return value
         *before, last = value
-        return (*before, attrs.evolve(last, transition=attrs.evolve(last.transition, producer_id=len(value))))
+        return (*before, attrs.evolve(last, transition=attrs.evolve(last.transition, pid=len(value))))
 
     return writing(step, wrong)
 
@@ -251,7 +250,7 @@ COMPACTION = {"messages": 2, "compactions": 2, "keys": 1, "values": 1}
 MUTATIONS = (
     Mutation("TypeOK", (DIARY_01,), doing(answers_as_diary_02, "ReceiveInitPidRequest"),
              {"clients": 1}, 3, "no message of the protocol: InitPidResponse"),
-    Mutation("TypeOK", (DIARY_01,), doing(sends(producer_epoch=-2), "CompleteInitPidRequest"),
+    Mutation("TypeOK", (DIARY_01,), doing(sends(pepoch=-2), "CompleteInitPidRequest"),
              {"clients": 1, "brokers": 1}, 4, "no message of the protocol: InitPidResponse"),
     Mutation("TypeOK", (DIARY_01, *WITH_PARTITIONS), doing(answers_itself, *COMMIT),
              {"clients": 1, "brokers": 1}, 4, "no message of the protocol: InitPidResponse b1->b1"),
@@ -331,7 +330,7 @@ class Witness:
     """The action, by whichever of these names the model calls it."""
     sizes: Mapping[str, int]
     rest: frozenset[str] = frozenset()
-    answering: Error | None = None
+    answering: SpecError | None = None
     """The action is left out only where it answers this."""
 
     def leaves_out(self, step: Step) -> bool:
@@ -347,9 +346,9 @@ TRUNCATION = (
 )
 WITNESSES = (
     Witness("NotCoordinatorRetrySucceeds", (DIARY_01,), ("ReceiveInitPidRequest",), {},
-            frozenset({"ConcurrentTransactionsRetrySucceeds"}), Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID),
+            frozenset({"ConcurrentTransactionsRetrySucceeds"}), SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID),
     Witness("ConcurrentTransactionsRetrySucceeds", (DIARY_01,), ("ReceiveInitPidRequest",), {},
-            frozenset({"NotCoordinatorRetrySucceeds"}), Error.CONCURRENT_TRANSACTIONS),
+            frozenset({"NotCoordinatorRetrySucceeds"}), SpecError.CONCURRENT_TRANSACTIONS),
     Witness("ProducerFenced", WITH_PARTITIONS, ("ReceiveAddPartitionsToTxnResponse",), coordinators(2, 2, 1),
             frozenset({"PartialTxnCompleted", "NotCoordinatorRetrySucceeds"})),
     Witness("PartialTxnCompleted", WITH_PARTITIONS, ("CompletePartialTxn",), coordinators(2, 2, 1),

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import pytest
-
 from support.runs import history_edits
 from support.runs.history_edits import Edit, Lines
 
 RUNS: Mapping[str, tuple[str, int, int]] = {
-    "transactions/repaired/actors": ("fencing-battle", 0, 60),
+    "kafka/4.4": ("fencing-battle", 0, 60),
     "replication/kip-320/actors": ("rp-06-first-try-repaired", 0, 60),
     "compaction/pulsar/actors": ("pc-01-leaked-ledger-repaired", 0, 60),
     "compaction/pulsar-trimming/actors": ("pc-03-trimmed-too-early-repaired", 0, 60),
-    "cluster": ("stack-happy-path", 1, 25),
 }
 """Model to scenario, seed, and the steps before the fair ending."""
-EACH_RUN = tuple(pytest.param(name, marks=[pytest.mark.large] if name == "cluster" else []) for name in RUNS)
-"""The models, as parameters: the stack takes longest, and is large."""
+EACH_RUN = tuple(RUNS)
+"""The models, as parameters."""
 ORDER: Mapping[str, Callable[[Lines], list[Edit]]] = {
     "swapped": history_edits.swapped, "dropped": history_edits.dropped, "doubled": history_edits.doubled,
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
 from kafka_proto.broker.versions import BrokerVersion
@@ -29,5 +29,5 @@ def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
 
 def error_of(step: role.Step) -> Error:
     """Return the code of the one answer."""
-    (answered,) = [effect for effect in step[1] if isinstance(effect, Answered)]
+    (answered,) = [effect for effect in step[1] if isinstance(effect, AnsweredRequest)]
     return answered.answer.error

@@ -139,7 +139,7 @@ def case(name: str) -> Case:
             return search(spec("transactions/repaired", WIDE), Plan(()), acts=frozenset({"ElectLeader"}))
         case "actors":
             faults = Faults(drop=2, duplicate=1, delay=1, crash=1, targets=("b1", "b2"))
-            model = spec("transactions/repaired/actors", WIDE, faults)
+            model = spec("kafka/4.0", {"producers": 2}, faults)
             return search(model, Plan((), steps=80, mode="timed"), acts=frozenset({"Crash"}))
         case "faults":
             acts = frozenset({"Drop", "Duplicate", "Delay", "Release", "Pause", "Crash", "Restart", "Hear"})

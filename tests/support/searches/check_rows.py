@@ -33,7 +33,7 @@ class Row:
 
     @property
     def has_actors(self) -> bool:
-        return self.model.endswith("/actors") or self.model.startswith(("cluster", "exactly-once"))
+        return self.model.endswith("/actors") or self.model.startswith("kafka/")
 
     @property
     def within(self) -> str:
@@ -48,26 +48,29 @@ def options(sizes: Mapping[str, int], settings: Mapping[str, str]) -> list[str]:
     return [*(f"--size={name}={n}" for name, n in sizes.items()), *(f"--set={k}={v}" for k, v in settings.items())]
 
 
-STACK = {"clients": 1, "brokers": 2, "replication-factor": 2, "elections": 1}
 ONE_READER = {"messages": 1, "keys": 1, "readers": 1}
 TWO_READERS = {"messages": 1, "keys": 1, "readers": 2}
 WHOLE = {"brokers": 1, "partitions": 1, "records": 1}
+MOVING = {"partitions": 1, "records": 1, "transactions": 1, "elections": 1}
+ONE_RECORD = {"producers": 0, "idempotent-producers": 1, "partitions": 1, "records": 1}
+REPLICATED = {"log": "replicated"}
 FLAWED = ("truncate-to-high-watermark", "kip-101")
 ROWS: tuple[Row, ...] = (
-    Row("cluster", STACK),
-    Row("cluster", STACK, 0, "crash=1", ("b1", "b2")),
-    Row("cluster", {**STACK, "clients": 2, "elections": 0}),
-    *(Row(f"exactly-once/{name}", WHOLE) for name in ("kip-98", "kip-360", "kip-890-part-1", "kip-890")),
-    Row("exactly-once/kip-360", WHOLE, 1, violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution",
-                                                    "NoHangingTransaction")),
-    Row("exactly-once/kip-890-part-1", WHOLE, 1, violates=("AcknowledgedOutcome", "FencedForAReason",
-                                                           "MarkerAttribution")),
-    Row("exactly-once/kip-890", WHOLE, 1, violates=("AcknowledgedOutcome", "MarkerAttribution")),
-    Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.2"}),
-    Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.4"}),
-    *(Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.4", "client": client},
+    *(Row(f"kafka/{release}", WHOLE) for release in (
+        "0.11", "2.3", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4",
+    )),
+    Row("kafka/3.5", WHOLE, 1, violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution",
+                                         "NoHangingTransaction")),
+    Row("kafka/3.9", WHOLE, 1, violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution")),
+    Row("kafka/4.0", WHOLE, 1, violates=("AcknowledgedOutcome", "MarkerAttribution")),
+    Row("kafka/4.2", WHOLE, 1),
+    Row("kafka/4.4", WHOLE, 1),
+    *(Row("kafka/4.4", WHOLE, 1, settings={"client": client},
           violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution"))
       for client in ("rdkafka", "java39")),
+    Row("kafka/4.0", MOVING, settings=REPLICATED),
+    Row("kafka/4.0", {**ONE_RECORD, "elections": 1}, 1, settings=REPLICATED),
+    Row("kafka/4.0", ONE_RECORD, 0, "crash=1", ("b1", "b2"), REPLICATED),
     Row("compaction/pulsar", {"messages": 2, "keys": 1, "values": 1}),
     Row("compaction/pulsar/actors", ONE_READER, 1),
     Row("compaction/pulsar/actors", TWO_READERS, 0, "crash=1", ("broker",)),
@@ -80,10 +83,6 @@ ROWS: tuple[Row, ...] = (
     Row("replication/kip-320/actors", {"replicas": 3}, is_large=True),
     Row("transactions/gist", violates=("FollowersHoldNoUncommitted", "LogsAgreeUpToHwm")),
     *(Row(f"transactions/{name}") for name in ("diary-01", "diary-02", "repaired")),
-    Row("transactions/diary-02/actors", {"brokers": 1, "elections": 0}),
-    Row("transactions/repaired/actors", {"brokers": 1, "elections": 0}),
-    Row("transactions/repaired/actors", {"brokers": 1, "elections": 0}, 1),
-    Row("transactions/repaired/actors", {"clients": 1}, 0, "crash=1", ("b1", "b2")),
 )
 
 
@@ -129,14 +128,13 @@ class Exhibit:
         """What is not the scenario's own, in words."""
         said = [f"{name}={n}" for name, n in self.sizes.items()]
         said += [f"network={self.network}"] if self.network else []
-        said += [self.faults.replace("none", "no faults")] if self.faults else []
+        said += [self.faults.replace("none,", "no others than ").replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
         said += ["--view"] if self.view else []
         return ", ".join(said) or "its own"
 
 
 GET_PID = "EventuallyAllClientsGetPid"
-ONE_LOG = {"topic-partitions": 1}
 SHRINK = "1,RequestTimeout=0"
 """One timer, and not of a client: the leader that takes a follower out of the ISR."""
 EXHIBITS: tuple[Exhibit, ...] = (
@@ -162,16 +160,15 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("pc-07-first-read-only", "ReaderView", 26, 663_270, reduce="all", is_large=True),
     Exhibit("late-end", "MarkerAttribution", 20, 67_999),
     Exhibit("hanging-transaction", "NoHangingTransaction", 14, 11_530),
-    Exhibit("late-batch-joins", "AcknowledgedOutcome", 26, 103_144, is_large=True),
+    Exhibit("late-batch-joins", "AcknowledgedOutcome", 26, 103_322, is_large=True),
     Exhibit("late-marker", "MarkerAttribution", 22, 4_870),
     Exhibit("record-sent-again", "AcknowledgedOnce", 11, 31_503),
     Exhibit("late-producer-goes-on", "Atomicity", 20, 3_154),
-    Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_423,
-            {"topic-partitions": 1, "elections": 1}, faults="none"),
-    Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",
-            ("b1",), most=6_000_000, is_large=True),
-    Exhibit("stack-last-replica-standing", "AckedTransactionsSurvive", 16, 3_887_295, ONE_LOG, SHRINK, "crash=1",
-            ("b1",), most=6_000_000, is_large=True),
+    Exhibit("unclean-election", "AcknowledgedSurvives", 10, 9_087, {"elections": 1}, faults="none"),
+    Exhibit("one-replica-is-enough", "AcknowledgedSurvives", 13, 11_263_025, timers=SHRINK, faults="none,crash=1",
+            targets=("b2",), most=15_000_000, is_large=True),
+    Exhibit("last-replica-standing", "AcknowledgedSurvives", 14, 11_263_025, timers=SHRINK, faults="none,crash=1",
+            targets=("b2",), most=15_000_000, is_large=True),
     Exhibit("s1-reused-pid", "ClientsHaveDifferentProducerEpochs", 13, 472_538, reduce="symmetry", view=True,
             is_large=True),
     Exhibit("s2-stuck-replica", GET_PID, 4, 193),

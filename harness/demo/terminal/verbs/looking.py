@@ -139,7 +139,7 @@ def topics(console: Console, words: list[str]) -> None:
         at, words = int(words[1]), []
     nothing(words, "topics [at N]")
     if session.model.logs is None:
-        raise Refusal(f"{session.model.name} has no topics; those of exactly-once/* have")
+        raise Refusal(f"{session.model.name} has no topics; those of kafka/* have")
     console.said = []
     for log in as_json.logs_json(session.model, session.state(at)):
         console.said += [f"{log['partition']} at {log['holder']} after step {at}", *table(_log_rows(log)), ""]

@@ -1,0 +1,236 @@
+"""What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs are held against it.
+
+Each broker's coordinator is seen beside what its log has and what it believes of who leads; its clients, the network
+and the other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+
+from harness.model import Exchange, FrozenMap, Message, Refinement, Value, View, slot
+from kafka_proto.broker.coordinator.answers import response
+from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.role import BLOCK_SIZE, REQUESTS, ROLE, TRANSACTION_TIMEOUT, block_of
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.logs.local import RECORDS, Records
+from kafka_proto.broker.logs.replicated import REPLICA
+from kafka_proto.broker.messages import Request, Response
+from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, CoordinatorState
+from kafka_proto.broker.placement import Placement
+from kafka_proto.broker.state import METADATA
+from kafka_proto.cluster.refinement import spec
+from kafka_proto.cluster.refinement.decided import (
+    NONE,
+    AppendUnderWay,
+    KnownTransaction,
+    MarkersTaken,
+    RequestTaken,
+    TimeOutTaken,
+    said,
+)
+from kafka_proto.cluster.refinement.departures import BY_VERSION
+from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries
+from kafka_proto.replication.replica_state import ReplicaState
+from kafka_proto.requests import (
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnResponse,
+    EndTxnResponse,
+    InitProducerIdResponse,
+)
+
+ANSWERS = (InitProducerIdResponse, AddPartitionsToTxnResponse, AddOffsetsToTxnResponse, EndTxnResponse)
+MOST_STEPS = 16
+"""An abort of 4.0 that is committed at once is a request, four departures, a commit and one more; a log of several
+transactional ids is read with up to four departures of each."""
+BY: Mapping[str, tuple[str, ...]] = {
+    "ReceiveInitPidRequest": ("ReceiveInitProducerIdRequest",),
+    "ReceiveAddPartitionsToTxnRequest": ("ReceiveAddPartitionsToTxnRequest", "ReceiveAddOffsetsToTxnRequest"),
+    "ElectLeader": ("ReceiveLeaderAndIsrRequest", "Restart"),
+    "BecomeFollower": ("ReceiveLeaderAndIsrRequest", "Restart"),
+    "ContinueProducer": ("ReceiveInitProducerIdRequest",),
+    "RotateProducerId": ("ReceiveInitProducerIdRequest",),
+    "GiveIdempotentId": ("ReceiveInitProducerIdRequest",),
+    "VerifyPartitions": ("ReceiveAddPartitionsToTxnRequest",),
+    "EndTxn": ("ReceiveEndTxnRequest",),
+    "AnswerEndTxn": ("ReceiveEndTxnRequest",),
+    "TimeOutTransaction": (TRANSACTION_TIMEOUT,),
+    "TakeMarkerAnswer": ("ReceiveWriteTxnMarkersResponse",),
+    "LoadTxnLog": ("LoadTxnLog",),
+    "Crash": ("Crash",),
+}
+"""Which actions of brokers may be these steps."""
+
+
+@attrs.frozen
+class SeenTransaction:
+    """What diary 02 knows of a transactional id at a coordinator."""
+
+    metadata: KnownTransaction | None = None
+    transition: KnownTransaction | None = None
+    append: AppendUnderWay | None = None
+    failed_fence: bool = False
+
+
+def seen_of(state: CoordinatorState) -> FrozenMap[str, SeenTransaction]:
+    """Return what is seen of each transactional id that a coordinator has."""
+    return FrozenMap((tid, seen(state.cache, tid)) for tid in state.cache.transactions)
+
+
+def seen(cache: Coordinator, tid: str) -> SeenTransaction:
+    """Return what is seen of a transactional id. While its markers are written, what it becomes then is pending."""
+    cached = cache.transactions[tid]
+    metadata = KnownTransaction.of(cached.metadata)
+    waiting = cache.waiting.get(tid)
+    if waiting is None or waiting.outcome.entry is None:
+        pending = cached.pending_state
+        transition = attrs.evolve(metadata, state=pending) if pending is not None else None
+        return SeenTransaction(metadata, transition, None, cached.has_failed_epoch_fence)
+    append = AppendUnderWay(fences=waiting.outcome.fences)
+    if waiting.request is not None:
+        then = said(response(waiting.request, waiting.outcome.answer))
+        append = AppendUnderWay(waiting.token.client, then, waiting.outcome.fences)
+    entry = KnownTransaction.of(waiting.outcome.entry)
+    return SeenTransaction(metadata, entry, append, cached.has_failed_epoch_fence)
+
+
+def next_id_of(state: CoordinatorState) -> int | None:
+    return state.cache.ids.next_id
+
+
+def serves_of(state: CoordinatorState) -> bool:
+    return not state.cache.loading
+
+
+def logged(records: Iterable[TransactionRecord], committed: int) -> FrozenMap[str, LoggedEntries]:
+    """Return the last entries of each transactional id in a log of which so many records are committed."""
+    found: dict[str, LoggedEntries] = {}
+    for at, record in enumerate(records):
+        tid = record.transactional_id
+        if record.entry is None:
+            found.pop(tid, None)
+            continue
+        entry = KnownTransaction.of(record.entry)
+        before = found[tid].committed if tid in found else None
+        found[tid] = LoggedEntries(entry, entry if at < committed else before)
+    return FrozenMap(found)
+
+
+def logged_in_records(log: Records) -> FrozenMap[str, LoggedEntries]:
+    return logged((*log.committed, *(record for record, _ in log.under_way)), len(log.committed))
+
+
+def logged_in_replica(state: ReplicaState) -> FrozenMap[str, LoggedEntries]:
+    return logged((entry.value for entry in state.log), state.high_watermark)
+
+
+Log = Callable[[View, str, str], FrozenMap[str, LoggedEntries]]
+"""What the log of a partition has at a broker."""
+
+
+def log_of(hosts: Mapping[str, tuple[str, ...]] | None) -> Log:
+    """Return where logs are looked up: replicas of these hosts, or logs of which each has one leader for good."""
+    if hosts is None:
+        return lambda view, b, p: RECORDS[p].derived(view, b, logged_in_records)
+    return lambda view, b, p: (
+        REPLICA[p].derived(view, b, logged_in_replica) if b in hosts[p] else FrozenMap()
+    )
+
+
+def refinement(
+    version: str, placement: Placement, log: Log, start: Mapping[str, Value], block_size: int = BLOCK_SIZE
+) -> Refinement:
+    """Return the coordinators of diary 02 with the departures of a version, and the mapping to their states.
+
+    `start` are the slots of the brokers at first.
+    """
+    home = {tid: placement.transaction_partition(tid) for tid in placement.transactional_ids}
+    k = CoordinatorNames(
+        placement.brokers, placement.transaction_partitions, placement.transactional_ids, home,
+        tuple(one.name for one in BY_VERSION[version]),
+    )
+    mapping = CoordinatorMapping(k, placement, log, block_size)
+    return Refinement(
+        spec.build(k, mapping.slots(View(start))), mapping.abstract, extensions=spec.extensions(k), steps=MOST_STEPS,
+        by=BY, given=spec.GIVEN, told=mapping.told,
+    )
+
+
+class CoordinatorMapping:
+    """The mapping for one model."""
+
+    def __init__(self, k: CoordinatorNames, placement: Placement, log: Log, block_size: int) -> None:
+        self.k = k
+        self.placement = placement
+        self.log = log
+        self.block_size = block_size
+
+    def abstract(self, view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
+        """Return the spec's state that a state of the brokers stands for; nothing is remembered."""
+        return {**self.slots(view), "event": None, "owes": (), "decided": ()}, ghost
+
+    def slots(self, view: View) -> dict[str, Value]:
+        """Return what the spec keeps of each broker."""
+        state: dict[str, Value] = {}
+        for b in self.k.brokers:
+            known = METADATA.of(view, b).known
+            for p in self.k.txn_log_partitions:
+                mine = COORDINATOR[p]
+                leads = known[p].leader == b
+                state[slot("tc_log_metadata", b, p)] = known[p]
+                state[slot("followed", b, p)] = known[p].leader_epoch
+                state[slot("serving", b, p)] = mine.derived(view, b, serves_of)
+                state[slot("tc_log", b, p)] = self.log(view, b, p) if leads else FrozenMap()
+                state[slot("pid_source", b, p)] = mine.derived(view, b, next_id_of)
+                has = mine.derived(view, b, seen_of)
+                for tid in self.k.ids_of(p):
+                    one = has.get(tid, SeenTransaction())
+                    state[slot("tc_tid_metadata", b, tid)] = one.metadata
+                    state[slot("tc_tid_transition", b, tid)] = one.transition
+                    state[slot("append", b, tid)] = one.append
+                    state[slot("failed_fence", b, tid)] = one.failed_fence
+        return state
+
+    def told(self, view: View, step: Exchange) -> Mapping[str, Value]:
+        """Return what a step took, and what it answered."""
+        b = step.process
+        if b not in self.k.brokers:
+            return {}
+        owes = tuple(sorted(
+            (message.dest, said(message.response)) for message in step.sent
+            if isinstance(message, Response) and isinstance(message.response, ANSWERS)
+        ))
+        return {"event": self.taken(view, b, step), "owes": owes}
+
+    def taken(self, view: View, b: str, step: Exchange) -> Value:
+        """Return what a coordinator took in a step; None where it took nothing."""
+        message: Message | None = step.consumed
+        if step.action == TRANSACTION_TIMEOUT:
+            return TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))
+        if isinstance(message, Request) and isinstance(message.request, REQUESTS):
+            tid = message.request.transactional_id
+            offered = self.offered(view, b, self.k.home[tid]) if tid is not None else NONE
+            return RequestTaken(b, message.source, message.request, offered)
+        if not isinstance(message, Response):
+            return None
+        asked = CONNECTIONS.of(view, b).asked.get(message.correlation)
+        if asked is None or asked.role != ROLE:
+            return None
+        if (asked.message.connection, asked.message.dest) != (message.connection, message.source):
+            return None
+        then = {p: after_marker(error) for p, error in message.response.errors.items()}
+        markers = asked.message.request
+        return MarkersTaken(
+            b, asked.transactional_id, frozenset(p for p in then if then[p] is AfterMarker.DONE),
+            AfterMarker.GIVE_UP in then.values(), markers.producer_epoch, markers.coordinator_epoch,
+        )
+
+    def offered(self, view: View, b: str, p: str) -> int:
+        """Return the producer id that a coordinator gives next: of its block, or the first of the next one."""
+        found = COORDINATOR[p].derived(view, b, next_id_of)
+        if found is not None:
+            return found
+        return block_of(b, self.placement, BLOCKS.of(view, b).count, self.block_size).first

@@ -1,0 +1,246 @@
+"""The coordinators of whole transactions decide what diary 02 decides, but where a source says why they do not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cache, update_wrapper
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+from support.runs.coordinator_runs import ROWS, VERSIONS, refined
+
+from harness.model import find_model
+from harness.verify.simulated_runs import Totals
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator import init_producer_id, loading, outcome
+from kafka_proto.broker.coordinator import role as transaction_coordinator
+from kafka_proto.broker.coordinator.completion import completed
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
+from kafka_proto.broker.versions import KIP_360
+from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
+from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.requests import Error
+
+SEEDS = {"at-once": range(6), "epochs": range(3), "replicated": range(3)}
+"""In the suite, of each mode."""
+SMALL = ("kip-98", "kip-360", "kip-890-part-1", "kip-890")
+TAKEN = {
+    "ReceiveInitPidRequest": 60, "ReceiveAddPartitionsToTxnRequest": 60, "CommitTxnLogAppend": 150, "ElectLeader": 9,
+    "BecomeFollower": 9, "EndTxn": 20, "AnswerEndTxn": 9, "TimeOutTransaction": 3, "TakeMarkerAnswer": 40,
+    "LoadTxnLog": 9, "Crash": 20, "RotateProducerId": 1, "ForgetLastEpoch": 30, "AddNothing": 1, "WaitForMarkers": 30,
+    "CompleteWithoutPartitions": 30, "FenceInForce": 9, "ReloadWithoutLastEpoch": 3,
+}
+"""What the steps of the suite's runs are at least so often, of each version."""
+LARGE = 38
+"""Runs of each mode and row: 304 of each version."""
+
+
+def counted(version: str, row: str, seeds: range) -> Counter[str]:
+    """Return how often runs took each action of the spec, none of which leaves it."""
+    counts = Counter[str]()
+    for totals in refined(VERSIONS[version], row, seeds):
+        assert not totals.failed, (row, totals.seed, totals.explanation)
+        counts += totals.actions + totals.extensions
+    return counts
+
+
+@pytest.mark.parametrize("version", SMALL)
+def test_coordinators_decide_what_diary_02_does(version: str) -> None:
+    taken = sum((counted(version, row, seeds) for row, seeds in SEEDS.items()), Counter[str]())
+    few = {name: (taken[name], least) for name, least in TAKEN.items() if taken[name] < least}
+    assert not few
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("version", VERSIONS)
+def test_coordinators_decide_what_diary_02_does_in_many_runs(version: str) -> None:
+    assert sum((counted(version, row, range(LARGE)) for row in ROWS), Counter[str]()).total() > 5_000
+
+
+def test_each_departure_has_a_source() -> None:
+    """A departure is named after what differs, and says in which KIP or issue of Kafka it comes from."""
+    assert set(BY_VERSION) == set(VERSIONS)
+    assert all("KIP-" in one.reason or "KAFKA-" in one.reason for one in EVERY.values())
+
+
+@pytest.mark.parametrize("release", ["3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4"])
+def test_a_model_is_held_against_the_departures_of_its_release(release: str) -> None:
+    """The extension actions of a model's refinement are those that its version departs by, each with its reason."""
+    at = {"transaction-version": "1", "client": "java39"} if release.startswith("4") else {}
+    made = find_model(f"kafka/{release}").make({}, at)
+    assert made.refinement is not None
+    extensions = made.refinement().extensions
+    assert ("PendingFirst" in extensions) is release.startswith("4")
+    assert {"EndTxn", "TimeOutTransaction", "TakeMarkerAnswer", "FenceInForce"} <= set(extensions)
+
+
+Decision = Callable[..., Any]
+FEW = range(3)
+
+
+def takes_no_heed_of_pending(right: Decision) -> Decision:
+    def wrong(request: Any, cached: Any, **more: Any) -> Any:
+        return right(request, cached and attrs.evolve(cached, pending_state=None), **more)
+    return wrong
+
+
+def accepts_old_epochs(right: Decision) -> Decision:
+    def wrong(request: Any, cached: Any, **more: Any) -> Any:
+        if cached is not None and request.producer_epoch < cached.metadata.producer_epoch:
+            request = attrs.evolve(request, producer_epoch=cached.metadata.producer_epoch)
+        return right(request, cached, **more)
+    return wrong
+
+
+def accepts_other_ids(right: Decision) -> Decision:
+    def wrong(request: Any, cached: Any, **more: Any) -> Any:
+        if cached is not None:
+            request = attrs.evolve(request, producer_id=cached.metadata.producer_id)
+        return right(request, cached, **more)
+    return wrong
+
+
+def changed(change: Callable[[Any, Any], Any]) -> Callable[[Decision], Decision]:
+    """Return how a right decision is made wrong by changing what came of it."""
+    def wrong_by(right: Decision) -> Decision:
+        def wrong(request: Any, cached: Any, **more: Any) -> Any:
+            return change(right(request, cached, **more), cached)
+        return wrong
+    return update_wrapper(wrong_by, change)
+
+
+@changed
+def replaces_partitions(done: Any, cached: Any) -> Any:
+    if done.entry is None:
+        return done
+    left = tuple(name for name in done.entry.partitions if name not in cached.metadata.partitions)
+    return attrs.evolve(done, entry=attrs.evolve(done.entry, partitions=left))
+
+
+def bumps(done: Any) -> bool:
+    return isinstance(done, outcome.Outcome) and done.entry is not None and done.entry.producer_epoch >= 1
+
+
+@changed
+def keeps_the_epoch(done: Any, cached: Any) -> Any:
+    if not bumps(done):
+        return done
+    epoch = done.entry.producer_epoch - 1
+    return attrs.evolve(done, entry=attrs.evolve(done.entry, producer_epoch=epoch),
+                        answer=attrs.evolve(done.answer, producer_epoch=epoch))
+
+
+@changed
+def answers_the_epoch_before(done: Any, cached: Any) -> Any:
+    if not bumps(done):
+        return done
+    return attrs.evolve(done, answer=attrs.evolve(done.answer, producer_epoch=done.entry.producer_epoch - 1))
+
+
+@changed
+def goes_on_in_an_open_transaction(done: Any, cached: Any) -> Any:
+    fences = isinstance(done, init_producer_id.Fenced)
+    return outcome.refuse(Error.CONCURRENT_TRANSACTIONS) if fences else done
+
+
+@changed
+def keeps_its_producer_id_on_offer(done: Any, cached: Any) -> Any:
+    return attrs.evolve(done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done
+
+
+def fences_nobody(right: Decision) -> Decision:
+    def wrong(fenced: Any, **more: Any) -> Any:
+        return right(attrs.evolve(fenced, producer_epoch=fenced.cached.metadata.producer_epoch), **more)
+    return wrong
+
+
+def forgets_the_state(right: Decision) -> Decision:
+    def wrong(entry: TransactionMetadata) -> TransactionMetadata:
+        return attrs.evolve(right(entry), state=TxnState.EMPTY)
+    return wrong
+
+
+def forgets_the_producer_id(right: Decision) -> Decision:
+    def wrong(entry: TransactionMetadata) -> TransactionMetadata:
+        return attrs.evolve(right(entry), producer_id=NO_PRODUCER_ID)
+    return wrong
+
+
+@attrs.frozen
+class Mutant:
+    """A wrong decision of a version, and the action of a broker that is then no step of the spec."""
+
+    decision: str
+    wrong: Callable[[Decision], Decision]
+    row: str
+    action: str
+    alone: bool = False
+    """Whether no property of the model says anything in these runs."""
+    seeds: range = FEW
+
+
+INIT, ADD, LOAD = "ReceiveInitProducerIdRequest", "ReceiveAddPartitionsToTxnRequest", "LoadTxnLog"
+MUTANTS = (
+    Mutant("add_partitions", takes_no_heed_of_pending, "later", ADD, seeds=range(6, 9)),
+    Mutant("add_partitions", accepts_old_epochs, "at-once", ADD, True),
+    Mutant("add_partitions", accepts_other_ids, "epochs", ADD, True, range(4, 6)),
+    Mutant("add_partitions", replaces_partitions, "at-once", ADD),
+    Mutant("init_producer_id", takes_no_heed_of_pending, "later", INIT),
+    Mutant("init_producer_id", keeps_the_epoch, "at-once", INIT),
+    Mutant("init_producer_id", answers_the_epoch_before, "at-once", INIT, True),
+    Mutant("init_producer_id", goes_on_in_an_open_transaction, "at-once", INIT, True),
+    Mutant("init_producer_id", keeps_its_producer_id_on_offer, "at-once", INIT, True),
+    Mutant("abort_fenced", fences_nobody, "at-once", INIT, True),
+    Mutant("recovered", forgets_the_state, "replicated", LOAD),
+    Mutant("recovered", forgets_the_producer_id, "replicated", LOAD),
+)
+
+
+@cache
+def right(row: str, seeds: range = FEW) -> list[Totals]:
+    return refined(KIP_360, row, seeds)
+
+
+def leaves_by(found: list[Totals]) -> set[str]:
+    """Return the actions of brokers by which runs leave the spec first."""
+    return {totals.explanation.label.partition("(")[0] for totals in found if totals.explanation is not None}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.decision}-{one.wrong.__name__}")
+def test_a_wrong_decision_leaves_the_spec(mutant: Mutant) -> None:
+    decisions = KIP_360.coordinator
+    wrong = {mutant.decision: mutant.wrong(getattr(decisions, mutant.decision))}
+    version = attrs.evolve(KIP_360, coordinator=attrs.evolve(decisions, **wrong))
+    found = refined(version, mutant.row, mutant.seeds)
+    assert leaves_by(found) == {mutant.action}
+    assert not mutant.alone or not any(totals.violated for totals in found)
+    assert not any(totals.failed for totals in right(mutant.row, mutant.seeds))
+
+
+def swapped(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
+    """Complete a commit as an abort, and an abort as a commit."""
+    prepared = {TxnState.PREPARE_COMMIT: TxnState.PREPARE_ABORT, TxnState.PREPARE_ABORT: TxnState.PREPARE_COMMIT}
+    return completed(attrs.evolve(metadata, state=prepared[metadata.state]), now)
+
+
+def not_available(error: Error) -> outcome.Answer:
+    """Tell clients of a coordinator that leads no longer what a coordinator says whose log takes nothing."""
+    return outcome.Answer(Error.COORDINATOR_NOT_AVAILABLE if error is Error.NOT_COORDINATOR else error)
+
+
+@pytest.mark.parametrize(("module", "name", "wrong", "row", "action"), [
+    pytest.param(role, "completed", swapped, "at-once", "ReceiveWriteTxnMarkersResponse",
+                 id="commit-is-completed-as-abort"),
+    pytest.param(loading, "PREPARED", (), "later", LOAD, id="prepared-is-left-alone"),
+    pytest.param(transaction_coordinator, "Answer", not_available, "replicated", INIT, id="given-up-by-another-code"),
+])
+def test_a_wrong_step_of_the_role_leaves_the_spec(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, wrong: object, row: str, action: str
+) -> None:
+    before = right(row)
+    monkeypatch.setattr(module, name, wrong)
+    assert action in leaves_by(refined(KIP_360, row, FEW))
+    assert not any(totals.failed for totals in before)

@@ -1,0 +1,210 @@
+"""Whole transactions as actors: silent where they should be, flawed where they must be, and what a consumer gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+from support.commands.command_line import call
+
+from harness.model import Faults, Model, Refusal, Scenario, View, find_model, find_scenario, model_of
+from harness.model.faults import FAULT_KINDS
+from harness.simulate.runs.plan import everything, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import PctStrategy, RandomStrategy
+from kafka_proto.broker.logs.replicated import REPLICA
+from kafka_proto.broker.parts import LEADER
+from kafka_proto.clients.reader import ReaderState
+from kafka_proto.cluster.logs import log_of_replica
+from kafka_proto.cluster.scenarios import FAILING, MOVING, SCENARIOS, TWINS
+
+OLDER = ("0.11", "2.3", "3.5", "3.6", "3.7", "3.8", "3.9")
+AT_LEVEL_1 = {"transaction-version": "1", "client": "java39"}
+STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}
+COMMITS = next(row for row in SCENARIOS if row.name == "exactly-once-commits")
+SILENT = [row for row in SCENARIOS if row.expected is None]
+PLAIN = [row for row in SILENT if row not in TWINS]
+
+
+def runs_of(scenario: Scenario, strategy: str, count: int) -> Iterator[Run]:
+    """Yield runs of a scenario by one strategy."""
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    for seed in range(count):
+        yield run_plain(tables, plan, STRATEGIES[strategy](seed))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
+def test_scenario_is_silent(scenario: Scenario, strategy: str) -> None:
+    """Whatever a scenario lets happen, what it claims holds in every run, the fair ending included."""
+    for run in runs_of(scenario, strategy, 3 if scenario in MOVING else 8):
+        assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
+def test_scenario_is_silent_for_long(scenario: Scenario, strategy: str) -> None:
+    """So it is in many more runs."""
+    for run in runs_of(scenario, strategy, 500):
+        assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
+
+
+@pytest.mark.parametrize("scenario", PLAIN, ids=lambda scenario: scenario.name)
+def test_witnesses_of_a_scenario_are_reached(scenario: Scenario) -> None:
+    """What is worth reaching is reached in few runs."""
+    missing = set(scenario.witnesses)
+    for run in runs_of(scenario, "random", 40):
+        missing -= run.witnessed
+        if not missing:
+            return
+    pytest.fail(f"{scenario.name} did not reach {', '.join(sorted(missing))}")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scenario", FAILING, ids=lambda scenario: scenario.name)
+def test_published_bug_is_found_by_each_strategy(scenario: Scenario, strategy: str) -> None:
+    """From nothing but the version, the sizes and one late message."""
+    found = [run for run in runs_of(scenario, strategy, 150) if not run.verdict.ok]
+    assert found
+    assert {run.verdict.violated for run in found} <= set(scenario.claims)
+
+
+@pytest.mark.parametrize(("model", "client"), [
+    (f"kafka/{release}", client)
+    for release in ("2.3", "3.5", "3.9", "4.0") for client in find_model(f"kafka/{release}").settings["client"].values
+])
+def test_each_client_gets_through_with_each_version_of_brokers(model: str, client: str) -> None:
+    """Where nothing goes wrong every claim holds, whoever speaks to whom."""
+    assert_gets_through(model, {"client": client})
+
+
+@pytest.mark.parametrize(("release", "settings"), [
+    *((release, {}) for release in OLDER),
+    *((release, at) for release in ("4.0", "4.1", "4.2", "4.3", "4.4") for at in ({}, AT_LEVEL_1)),
+])
+def test_offsets_get_through_with_each_release_of_brokers(release: str, settings: dict[str, str]) -> None:
+    """So it is with every release and level, and offsets in the transactions."""
+    assert_gets_through(f"kafka/{release}", settings, offsets=1)
+
+
+def test_a_client_of_new_epochs_is_refused_at_level_1() -> None:
+    with pytest.raises(Refusal, match="client=tv2 speaks to transaction-version=2; ask for java39, "):
+        find_model("kafka/4.4").make({}, {"transaction-version": "1"})
+
+
+def assert_gets_through(model: str, settings: dict[str, str], **sizes: int) -> None:
+    """Assert that every claim holds in runs where nothing goes wrong, of which some commit and some abort."""
+    plain = attrs.evolve(COMMITS, model=model, settings=settings, sizes={**COMMITS.sizes, **sizes})
+    ends = set[str]()
+    for run in runs_of(plain, "random", 8):
+        assert run.verdict.ok, (model, settings, run.trail.seed, run.verdict)
+        ends |= run.witnessed
+    assert {"TransactionCommitted", "TransactionAborted"} <= ends
+
+
+@pytest.mark.parametrize(("release", "violated"), [("3.6", "NoHangingTransaction"), ("3.7", "MarkerAttribution")])
+def test_late_offsets_open_a_transaction_that_nobody_ends_in_3_6(release: str, violated: str, tmp_path: Path) -> None:
+    """3.6 verifies no offsets: they come late, after the end. Where 3.7 verifies them, TX-01 is what is left."""
+    sizes = [f"--size={name}=1" for name in ("brokers", "partitions", "records", "offsets")]
+    done = call("check", f"kafka/{release}", *sizes, "--timers", "1", "--json", "--out", tmp_path)
+    assert [found["property"] for found in done.json["violated"]] == [violated]
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) -> None:
+    """Of an aborted transaction nothing, or all of it."""
+    scenario = attrs.evolve(COMMITS, settings={"isolation": isolation})
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    seen, skipped = 0, False
+    for seed in range(12):
+        run = run_plain(tables, plan, RandomStrategy(seed))
+        skipped |= "AbortedRecordSkipped" in run.witnessed
+        seen += sum(len(texts) for texts in _reader(scenario, run).seen.values())
+    assert seen
+    assert skipped is (isolation == "read_committed")
+
+
+def test_a_replica_that_lost_its_tail_does_not_speak_for_its_log() -> None:
+    """Elected and crashed, it leads no more before it has registered, and then another does: nothing is lost."""
+    (scenario,) = (row for row in MOVING if row.name == "leaders-lose-their-tail")
+    run = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(69))
+    assert run.verdict.ok, run.verdict
+
+
+def test_what_was_acknowledged_is_lost_where_a_lost_disk_may_lead() -> None:
+    """Without eligible leader replicas (KIP-966) brokers that come back with empty disks are elected."""
+    (scenario,) = (row for row in MOVING if row.name == "leaders-lose-their-disk")
+    crashes = Faults(crash=3, targets=("b1", "b2", "b3"))
+    flawed = attrs.evolve(scenario, settings={**scenario.settings, "election": "clean"}, faults=crashes)
+    assert any(run.verdict.violated == "AcknowledgedOnce" for run in runs_of(flawed, "random", 30))
+
+
+def states_of(model: Model, run: Run) -> Iterator[View]:
+    """Yield the states of a run in free mode without faults, the first one aside."""
+    state = model.initial_states()[0]
+    for chosen in run.trail.choices:
+        choice = next(choice for choice in model.choices(state) if choice.label == chosen.label)
+        state = model.apply(state, choice)
+        yield View(state)
+
+
+def _reader(scenario: Scenario, run: Run) -> ReaderState:
+    """Return the consumer at the end of a run."""
+    *_, last = states_of(model_of(scenario), run)
+    found: ReaderState = last["r1"]
+    return found
+
+
+def test_a_leader_knows_of_its_log_what_its_records_say() -> None:
+    """Producers, open transactions and high watermark are those that the replica's log makes, whoever led before."""
+    scenario, later = MOVING[0], 0
+    model = model_of(scenario)
+    for run in runs_of(scenario, "random", 2):
+        for view in states_of(model, run):
+            for b in ("b1", "b2"):
+                for p in ("T-0", "T-1"):
+                    mine, replica = LEADER[p].of(view, b), REPLICA[p].of(view, b)
+                    if mine.serves:
+                        assert mine.log == log_of_replica(replica)
+                        later += replica.leader_epoch > 0 and any(entry.epoch == 0 for entry in replica.log)
+    assert later
+
+
+def test_a_transaction_on_replicated_logs_is_searched_completely() -> None:
+    """One producer, one transaction, two brokers and an election: every order of what they send each other."""
+    sizes = {"producers": 1, "idempotent-producers": 0, "transactional-ids": 1, "transactions": 1, "records": 1,
+             "offsets": 0, "partitions": 1, "brokers": 2, "consumers": 0, "replication-factor": 2, "elections": 1,
+             "deletions": 0}
+    found = call("check", "kafka/4.0", "--set", "log=replicated", "--timers", 0, "--memory", 2_000, "--json",
+                 *(word for name, number in sizes.items() for word in ("--size", f"{name}={number}"))).json
+    assert (found["verdict"], found["distinct"], found["complete"]) == ("ok", 15_261, True)
+
+
+def test_what_only_replicated_logs_have_is_refused_without_them() -> None:
+    """Elections and lost disks, in one sentence."""
+    with pytest.raises(Refusal, match="disk, elections: only replicated logs have that; set log=replicated too"):
+        find_model("kafka/4.0").make({"elections": 1}, {"disk": "lost"})
+
+
+def test_scenarios_are_registered() -> None:
+    """By the system that the command line knows."""
+    for row in SCENARIOS:
+        assert find_scenario(row.name) is row
+
+
+@pytest.mark.parametrize("seed", [15, 18])
+def test_a_producer_that_failed_for_good_takes_the_answers_that_are_still_under_way(seed: int) -> None:
+    """Its epochs ran out, a batch was refused for its producer id, and its offsets are answered after that."""
+    sizes = {"producers": 2, "consumers": 0, "offsets": 1, "epochs": 2}
+    settings = {"log": "later", "timeouts": "request,delivery,transaction"}
+    faults = Faults(**{**dict.fromkeys(FAULT_KINDS, 1), "crash": 2}, targets=("b1", "b2", "c1"))
+    model = find_model("kafka/4.0").make(sizes, settings, network="connections", faults=faults)
+    plan = attrs.evolve(everything(model), steps=300)
+    run = run_plain(Tables(model), plan, RandomStrategy(seed))
+    assert run.verdict.ok, run.verdict
+    assert any("TxnOffsetCommitRequest" in label for label in map(str, run.trail.choices))

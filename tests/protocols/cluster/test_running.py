@@ -1,0 +1,25 @@
+"""Brokers that run: what becomes of messages that wait when what they are about is gone."""
+
+from __future__ import annotations
+
+from kafka_proto.broker.versions import KIP_890_4_4
+from kafka_proto.cluster.running import Replication, RunningCluster
+
+
+def test_what_waits_about_a_deleted_topic_goes_with_it() -> None:
+    """A paused broker that goes on hears nothing of a partition's old leader, be the topic gone or made anew."""
+    for made_anew in (False, True):
+        cluster = RunningCluster(KIP_890_4_4, ("t-0",), 3, replication=Replication(3, 1))
+        cluster.create_topic("u", 1)
+        before = cluster.leader("u-0")
+        paused = next(b for b in cluster.brokers if b != before)
+        cluster.pause([paused])
+        cluster.elect("u-0")
+        assert any(getattr(message, "partition", None) == "u-0" for message in cluster.held)
+        cluster.delete_topic("u")
+        if made_anew:
+            cluster.create_topic("u", 1)
+        cluster.pause([])
+        assert not cluster.held
+        if made_anew:
+            assert sorted(cluster.in_sync("u-0")) == list(cluster.brokers)
