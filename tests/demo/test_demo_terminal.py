@@ -157,6 +157,16 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
         assert len(person.look()) == rows
 
 
+def test_painting_that_a_resize_cuts_off_is_made_good(person: Person) -> None:
+    """The terminal's cursor is then not where the demo left it; the whole screen is painted all the same."""
+    person.say("tour commit")
+    person.wait("step 0 of 20", "can happen")
+    person.wait_until(lambda: person.look()[-1].startswith("> "))
+    person.lose_the_cursor()
+    person.resize(80, 24)
+    person.wait_until(lambda: person.look()[0].startswith(" commit:") and person.sees("can happen", "step 0 of 20"))
+
+
 @pytest.mark.parametrize(("line", "sentence"), [
     ("99", "expected a step from 1 to 15, found 99; steps all lists them"),
     ("dance", "there is no verb and no step 'dance'; help lists the verbs, steps what is possible"),

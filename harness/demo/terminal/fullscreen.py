@@ -87,7 +87,13 @@ class FullScreen:
             full_screen=True, color_depth=depth, mouse_support=False,
         )
         app.ttimeoutlen = 0.05
+        app.before_render += self._begin_at_the_corner
         return app
+
+    def _begin_at_the_corner(self, app: Application[None]) -> None:
+        """Paint a whole screen from its corner, wherever the cursor is: a resize may cut off what was being written."""
+        if app.renderer.last_rendered_screen is None:
+            app.renderer.clear()
 
     def _picture(self) -> StyleAndTextTuples:
         size = self.app.output.get_size()

@@ -57,6 +57,10 @@ class Person:
         self.screen.resize(rows, columns)
         self._set_size(self._master, columns, rows)
 
+    def lose_the_cursor(self) -> None:
+        """Put the cursor where the command does not expect it, as a paint that is cut off does."""
+        self.screen.cursor_position(5, 40)
+
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self._master, text.encode())
