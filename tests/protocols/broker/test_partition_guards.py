@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from support.brokers.leader import append_batch, append_marker
 from support.brokers.node import handle, new_node
 
-from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
+from kafka_proto.broker.leader.admission import admit, refusal
 from kafka_proto.broker.leader.appending import (
     check_open_in_epoch_or_guard,
     check_sequence,
