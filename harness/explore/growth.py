@@ -6,7 +6,7 @@ values, or a collection that goes on getting longer, all the way through a long 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -80,12 +80,12 @@ def growth(
     Walks begin in an initial state, and in those of the `frontier`: which a search met and did not go on from. The
     first walk on which anything but messages grows is the last one; so is one after which somebody gives up.
     """
-    known = Remembered(model)
     found: dict[str, _GrowingPart] = {}
     timers: set[str] = set()
-    begins = [known.starts[0], *(known.intern(state) for state in frontier)]
+    begins = [None, *frontier]
     for number, begin in enumerate(begin for _ in range(WALKS // len(begins) + 1) for begin in begins):
-        seen, fired = _walk(known, number, begin)
+        known = Remembered(model)  # of one walk: what keeps growing would fill the memory with all of them
+        seen, fired = _walk(known, number, known.starts[0] if begin is None else known.intern(begin))
         grown = {path: part for path, part in seen.items() if all(part.news)}
         found |= grown
         timers |= fired if grown else set()
@@ -120,10 +120,11 @@ def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Growin
         for slot in changed:
             for path, what, value, sort in parts_of(known.slots[slot], known.values[slot][state[slot]]):
                 seen.setdefault(path, _GrowingPart(known.slots[slot], what, sort)).note(value, quarter, action)
-        ways = [(way, after) for way in known.ways(state) if known.is_inside(after := way.follow(state))]
-        if not ways:
+        in_turns = _in_turns(tuple(known.ways(state)), taken, number, step)
+        ways = ((way, after) for way in in_turns if known.is_inside(after := way.follow(state)))
+        way, after = next(ways, (None, state))
+        if way is None:
             break
-        way, after = _next(ways, taken, number, step)
         taken[way.step.name] = step + 1
         action = way.step.action
         if way.step.kind is Kind.TIMER and quarter == QUARTERS - 1:
@@ -133,18 +134,20 @@ def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Growin
     return seen, fired
 
 
-def _next(ways: list[tuple[Way, Ids]], taken: dict[str, int], number: int, step: int) -> tuple[Way, Ids]:
-    """Return the step to take: the one not taken for the longest time; any, in turns; or one that was taken before.
+def _in_turns(ways: tuple[Way, ...], taken: dict[str, int], number: int, step: int) -> Iterable[Way]:
+    """Return the steps, that to be taken first: the one not taken for the longest time; any, in turns; or one that was
+    taken before.
 
     The third kind of walk stays in a circle that others leave, where one can go round for ever but need not.
     """
-    kind, first = number % 3, number // 3 % len(ways)
+    kind, first = number % 3, number // 3
     if kind == 1:
-        return ways[step * (2 * number + 5) % len(ways)]
+        first = step * (2 * number + 5)
+    first %= max(1, len(ways))
     in_turns = ways[first:] + ways[:first]
-    if kind == 2:
-        in_turns = [each for each in in_turns if each[0].step.name in taken] or in_turns
-    return min(in_turns, key=lambda each: taken.get(each[0].step.name, 0))
+    if kind == 1:
+        return in_turns
+    return sorted(in_turns, key=lambda way: (kind == 2 and way.step.name not in taken, taken.get(way.step.name, 0)))
 
 
 def parts_of(path: str, value: Value, sort: str = "") -> Iterator[tuple[str, str, int | str, str]]:
