@@ -6,11 +6,12 @@ after a crash, and readers that read. A broker may crash between any two effects
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from compaction import actor_properties, bookkeeper, broker, clients, messages
 from compaction.bookkeeper import BOOKKEEPER, Bookkeeper
-from compaction.broker import CompactingBroker, keys_of
+from compaction.broker import CompactingBroker, TopicBroker, keys_of
 from compaction.clients import BROKER, PRODUCER, CompactedReader, PulsarProducer
 from compaction.compactor import CompactorState, first_lost
 from compaction.reader import read_twice
@@ -23,38 +24,41 @@ TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *brok
 SPEC_INVARIANTS = ("CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
 
 
-def keys_and_values(sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the keys and the values that a producer sends, null ones first."""
-    return (NULL_KEY, *range(1, sizes["keys"] + 1)), (NULL_VALUE, *range(1, sizes["values"] + 1))
-
-
-def names_of_readers(sizes: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
-
-
 def links(readers: tuple[str, ...]) -> tuple[Link, ...]:
     """Return the links: clients reach the broker over the faulty network, the broker its store over a reliable one."""
     return (*both_ways((PRODUCER, *readers), (BROKER,)), *both_ways((BROKER,), (BOOKKEEPER,), RELIABLE))
 
 
-def build(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+def composed(
+    name: str, host: TopicBroker, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    faults: Faults, history_variables: bool, *, own: tuple[Property, ...], deletes: bool,
+    types: tuple[type, ...] = (), witnesses: tuple[Property, ...] = (),
+    refinement: Callable[[], Any] | None = None,
 ) -> Model:
+    """Compose a broker with its producer, store and readers; `own` and `witnesses` are claimed of it besides."""
+    keys = (NULL_KEY, *range(1, sizes["keys"] + 1))
+    values = (NULL_VALUE, *range(1, sizes["values"] + 1))
+    names = tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
+    readers = [CompactedReader(reader, sizes["messages"], sizes["disconnects"]) for reader in names]
+    producer = PulsarProducer(sizes["messages"], keys, values, sizes.get("batch", 1))
+    return Model(
+        name, (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
+        (
+            *actor_properties.common(names, host.retain_null_key, deletes), *own, *actor_properties.witnesses(names),
+            *witnesses,
+        ),
+        history_variables=history_variables, sizes=sizes, settings=settings, types=(*TYPES, *types),
+        waits_for=lambda view: waits_for(view, names), links=links(names), symmetric=(names,), refinement=refinement,
+    )
+
+
+def build(sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, *rest: Any) -> Model:
     """Build `compaction/pulsar/actors`."""
     version = departed(AS_WRITTEN, DEPARTURES, settings["repair"])
-    retain_null_key = settings["retain-null-key"] == "true"
-    host = CompactingBroker(version, retain_null_key)
-    names = names_of_readers(sizes)
-    readers = [CompactedReader(name, sizes["messages"], sizes["disconnects"]) for name in names]
-    producer = PulsarProducer(sizes["messages"], *keys_and_values(sizes))
-    return Model(
-        "compaction/pulsar/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
-        (
-            *actor_properties.common(names, retain_null_key, deletes=False), *spec_invariants(retain_null_key),
-            *actor_properties.witnesses(names),
-        ),
-        history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=lambda view: waits_for(view, names), links=links(names), symmetric=(names,),
+    host = CompactingBroker(version, settings["retain-null-key"] == "true")
+    return composed(
+        "compaction/pulsar/actors", host, sizes, settings, network, faults, *rest,
+        own=spec_invariants(host.retain_null_key), deletes=False,
         refinement=lambda: refinement(sizes, settings, version, faults),
     )
 

@@ -18,12 +18,13 @@ from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
-from kafka_proto.replication.refinement import NEXT, refinement
+from kafka_proto.replication.refinement import refinement
 from kafka_proto.replication.replica import PartitionReplica
 from kafka_proto.replication.replica_state import ReplicaVersion
+from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import replicas
 from kafka_proto.replication.topics import replica_log
-from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
+from kafka_proto.replication.versions import COUNTS, DEPARTURES
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
 ACKS = {"all": ("all",), "1": ("1",), "mixed": ("1", "all")}
@@ -69,7 +70,7 @@ def held_against(
         return None
     if version == "async-isr":
         return partial(async_isr_refinement.refinement, sizes, settings)
-    return partial(refinement, version, sizes, faults) if version in NEXT else None
+    return partial(refinement, version, sizes, faults) if version in SPECS else None
 
 
 def crashes(faults: Faults, view: View) -> int:

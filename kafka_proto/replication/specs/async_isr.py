@@ -30,7 +30,7 @@ from harness.model.spec import Change, Next, Writes, action, each, processes
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.records import NIL, Isr, members
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
+from kafka_proto.replication.versions import COUNTS, DEPARTURES
 
 LEADER = "r1"
 CHECKED = ("MCTypeOk", "ValidHighWatermark")

@@ -29,7 +29,7 @@ from kafka_proto.transactions.specs.names import (
     symmetric,
 )
 from kafka_proto.transactions.versions.departures import DEPARTURES
-from kafka_proto.transactions.versions.version import Version
+from kafka_proto.transactions.versions.diary_02 import Version
 
 
 @action("SendInitPidRequest", each("clients"), by=ITSELF)

@@ -47,8 +47,7 @@ from kafka_proto.replication.partition import Replica, ReplicaOutcome, ReplicaSt
 from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.replication.versions import VERSIONS
-from kafka_proto.replication.versions.departures import DEPARTURES
+from kafka_proto.replication.versions import DEPARTURES, VERSIONS
 
 SIZES = {"replicas": 3, "producers": 1, "consumers": 1, "records": 2, "polls": 2, "elections": 2, "fencings": 1}
 EVERYBODY = ("r1", "r2", "r3")
