@@ -16,11 +16,10 @@ from kafka_proto.replication import async_isr_refinement, clients, controller, m
 from kafka_proto.replication.actor_properties import UNCLEAN, ReplicaNames, properties
 from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
-from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
 from kafka_proto.replication.refinement import refinement
 from kafka_proto.replication.replica import PartitionReplica
-from kafka_proto.replication.replica_state import ReplicaVersion
+from kafka_proto.replication.replica_state import Replica, ReplicaState, ReplicaVersion
 from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import replicas
 from kafka_proto.replication.topics import replica_log
