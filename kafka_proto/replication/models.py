@@ -13,6 +13,7 @@ from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaVersion
+from kafka_proto.replication.specs import async_isr
 from kafka_proto.replication.specs.by_version import SPECS, VersionSpec
 from kafka_proto.replication.specs.names import initial, names, spec_variables
 from kafka_proto.replication.versions import ASYNC_ISR, VERSIONS
@@ -87,12 +88,25 @@ def build(
     )
 
 
+def build_async_isr(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build AsyncIsr at a size, with the extension actions that the settings name."""
+    k = async_isr.constants(sizes, settings)
+    whole = (*async_isr.NEXT, *chosen(async_isr_extensions.ACTIONS, settings["extend"].split(",")))
+    return Model(
+        "replication/async-isr", processes(whole, k), (async_isr.initial(k),), network, faults, async_isr.properties(k),
+        {}, history_variables, sizes, settings, types=(async_isr.IsrMessage,), symmetric=(k.followers,),
+        constraint=async_isr.constraint(k), claimed=async_isr.CHECKED,
+    )
+
+
 MODELS: tuple[ModelSpec, ...] = (
     *(ModelSpec(f"replication/{version}", spec.title, partial(build, version, spec), SIZES,
                 {**SETTINGS, "extend": beyond(reasons(ACTIONS[version]))}) for version, spec in SPECS.items()),
     ModelSpec(
         "replication/async-isr", "ISR changes proposed to the controller (KIP-497)",
-        async_isr_extensions.build, ASYNC_ISR_SIZES,
+        build_async_isr, ASYNC_ISR_SIZES,
         {**COUNTS, "extend": beyond(reasons(async_isr_extensions.ACTIONS))},
     ),
     *map(actor_model, VERSIONS.values()),

@@ -31,13 +31,9 @@ from kafka_proto.replication.versions import AS_WRITTEN, DEPARTURES
 UNBOUNDED = 1_000_000
 """More records than any run has: the bounds of the spec, lifted."""
 
-INCREASE = ("IncreaseHighWatermark",)
 BY: Mapping[str, tuple[str, ...]] = {
-    "LeaderIncHighWatermark": INCREASE,
-    "ImprovedLeaderIncHighWatermark": INCREASE,
-    "FencedLeaderIncHighWatermark": INCREASE,
-    "DeposedLeaderIncHighWatermark": INCREASE,
-    "StaleIncHighWatermark": INCREASE,
+    **{f"{kind}IncHighWatermark": ("IncreaseHighWatermark",)
+       for kind in ("Leader", "ImprovedLeader", "FencedLeader", "DeposedLeader", "Stale")},
     "ForgetHighWatermark": (
         "Crash", "ReceiveBrokerRegistrationRequest", "ControllerElectLeader", "ControllerShrinkIsr",
     ),
