@@ -245,3 +245,41 @@ def reader_returns_to_ledger(view: View, step: Step, readers: tuple[str, ...]) -
         return False
     local: CompactedReaderState = view[step.args[0]]
     return local.session is None and local.position.last > 0 and getattr(step.consumed, "ledger", 0) > 0
+
+
+def key_deleted(view: View) -> bool:
+    """Say whether readers skip a tombstone that the ledger does not have."""
+    local = broker_of(view)
+    kept = {message.id for message in messages_of(local.contents or ())}
+    return any(
+        message.key != NULL_KEY and message.value == NULL_VALUE and message.id <= local.horizon
+        and message.id not in kept
+        for message in raw_messages(view, local.end)
+    )
+
+
+def batch_compacted(view: View) -> bool:
+    """Say whether the ledger in use has an entry that lost some of its messages."""
+    sent = {entry.id: entry for entry in view["producer"].sent}
+    return any(entry.messages != sent[entry.id].messages for entry in broker_of(view).contents or ())
+
+
+def previous_ledger_read(view: View, step: Step) -> bool:
+    """Say whether phase one reads the ledger of the compaction before."""
+    return step.action == "CompactorPhaseOne" and bool(broker_of(view).contents)
+
+
+def raw_reader_replays(view: View, step: Step) -> bool:
+    """Say whether phase two reads an entry again that it has written."""
+    local = broker_of(view)
+    return step.action == "RawReaderReconnects" and bool(local.written)
+
+
+TRIMMING_WITNESSES: tuple[Property, ...] = (
+    sometimes("KeyDeleted", key_deleted),
+    sometimes("BatchCompacted", batch_compacted),
+    sometimes("PreviousLedgerRead", previous_ledger_read, on="step"),
+    sometimes("TopicTrimmed", lambda view, step: step.action == "TrimTopic", on="step"),
+    sometimes("RawReaderReplays", raw_reader_replays, on="step"),
+)
+"""What some run must reach where the topic is trimmed: batches, tombstones, and a raw reader that reconnects."""

@@ -1,4 +1,4 @@
-"""The actor composition of the spec's model: the same decisions between a producer, a broker, a store and readers.
+"""The actor compositions of the spec's model and of a topic that is trimmed: a producer, a broker, a store and readers.
 
 What is added is what running actors need: receipts and timeouts, a store that answers, a broker that loads its state
 after a crash, and readers that read. A broker may crash between any two effects.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compaction import actor_properties, bookkeeper, broker, clients, messages
+from compaction import actor_properties, bookkeeper, broker, clients, messages, trimming_broker
 from compaction.bookkeeper import BOOKKEEPER, Bookkeeper
 from compaction.broker import CompactingBroker, TopicBroker, keys_of
 from compaction.clients import BROKER, PRODUCER, CompactedReader, PulsarProducer
@@ -17,7 +17,8 @@ from compaction.compactor import CompactorState, first_lost
 from compaction.reader import read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
 from compaction.refinement import refinement
-from compaction.versions import AS_WRITTEN, DEPARTURES
+from compaction.trimming_broker import TrimmingBroker
+from compaction.versions import AS_WRITTEN, DEPARTURES, FLAWS, RIGHT
 from harness.model import RELIABLE, Faults, Link, Model, Network, Property, Reason, View, always, both_ways, departed
 
 TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *broker.TYPES)
@@ -60,6 +61,16 @@ def build(sizes: Mapping[str, int], settings: Mapping[str, str], network: Networ
         "compaction/pulsar/actors", host, sizes, settings, network, faults, *rest,
         own=spec_invariants(host.retain_null_key), deletes=False,
         refinement=lambda: refinement(sizes, settings, version, faults),
+    )
+
+
+def build_trimming(sizes: Mapping[str, int], settings: Mapping[str, str], *rest: Any) -> Model:
+    """Build `compaction/pulsar-trimming/actors`, of which there is no spec: it is judged by its properties only."""
+    flaw = "" if settings["flaw"] == "none" else settings["flaw"]
+    host = TrimmingBroker(settings["retain-null-key"] == "true", departed(RIGHT, FLAWS, flaw), sizes["reconnects"])
+    return composed(
+        "compaction/pulsar-trimming/actors", host, sizes, settings, *rest, own=(), deletes=True,
+        types=trimming_broker.TYPES, witnesses=actor_properties.TRIMMING_WITNESSES,
     )
 
 

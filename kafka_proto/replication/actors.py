@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from harness.model import Faults, Model, Network, Process, Refinement, View, departed
+from harness.model import (
+    Faults,
+    LogEntry,
+    LogMark,
+    Model,
+    Network,
+    Process,
+    Refinement,
+    ShownLog,
+    View,
+    departed,
+)
 from harness.model.faults import BUDGET
 from kafka_proto.replication import async_isr_refinement, clients, controller, messages, replica_state
 from kafka_proto.replication.actor_properties import UNCLEAN, ReplicaNames, properties
@@ -22,7 +33,6 @@ from kafka_proto.replication.replica import PartitionReplica
 from kafka_proto.replication.replica_state import Replica, ReplicaState, ReplicaVersion
 from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.topics import replica_log
 from kafka_proto.replication.versions import COUNTS, DEPARTURES
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
@@ -59,6 +69,18 @@ def build(
         companions={p: tuple(f"{p}-{n + 1}" for n in range(sizes["records"])) for p in producers},
         refinement=held_against(version.name, sizes, settings, faults),
     )
+
+
+def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
+    """Return a replica's log as somebody looks at it: its records with their leader epochs, and its high watermark."""
+    entries = tuple(
+        LogEntry(offset, str(entry.value), note=f"e{entry.epoch}", details=(("leader epoch", str(entry.epoch)),))
+        for offset, entry in enumerate(state.log)
+    )
+    known = (("leader", state.leader or "nobody"), ("leader epoch", str(state.leader_epoch)),
+             ("ISR", ", ".join(sorted(state.isr)) or "nobody"))
+    marks = (LogMark("high watermark", "HW", state.high_watermark),)
+    return ShownLog(partition, holder, state.end_offset, entries, marks, known)
 
 
 def held_against(
