@@ -6,10 +6,10 @@ They stay for ever and may be obeyed late, never, or in any order. A follower co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from harness.model import Kind, View, slot
-from harness.model.spec import Action, Change, Next, Writes, action, each, flat
+from harness.model.spec import Action, Change, Next, Writes, action, each
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr, leadership, log, truncation
 from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
@@ -252,9 +252,3 @@ def next_state(expand: Action, shrink: Action, increase: Action, follow: Action,
         controller_elect_leader, controller_shrink_isr, become_leader, expand, shrink, leader_write, increase, follow,
         *fetch,
     )
-
-
-def fairness(relation: Next) -> Mapping[str, str]:
-    """The fairness of a version, from its next-state relation."""
-    leads, expand, _, write, increase, follow = (one.name for one in flat(relation)[2:8])
-    return {increase: "strong", expand: "strong", write: "strong", follow: "weak", leads: "weak"}

@@ -104,4 +104,3 @@ NEXT = base.next_state(
     fenced_leader_expand_isr, fenced_leader_shrink_isr, fenced_leader_inc_high_watermark,
     fenced_become_follower_and_truncate, fenced_follower_fetch,
 )
-FAIRNESS = base.fairness(NEXT)

@@ -104,6 +104,3 @@ NEXT = base.next_state(
     leader_expand_isr_better_fencing, leader_shrink_isr_better_fencing, improved_leader_inc_high_watermark,
     become_follower, follower_fetch, follower_truncate,
 )
-FAIRNESS = base.fairness(NEXT)
-"""The spec's formula names LeaderExpandIsr, which its `Next` does not have. Here is what that implies for the action in
-its place."""
