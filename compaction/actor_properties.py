@@ -81,12 +81,10 @@ def compaction_equivalence(view: View, retain_null_key: bool, deletes: bool) -> 
         return None
     ledger = messages_of(store_of(view).sealed(local.context) or ())
     raw = raw_messages(view, local.end)
-    there = latest(raw)
     here = latest((*ledger, *(m for m in raw if m.id > local.horizon)))
     covered = f"compacted ledger {local.context} up to horizon {local.horizon}, and the topic behind it,"
-    for key in sorted({*there, *here}):
-        if there.get(key) != here.get(key):
-            return f"{covered} have key {key} {_last(here.get(key))}, the whole topic has it {_last(there.get(key))}"
+    if (why := differs(f"{covered} have", here, latest(raw))) is not None:
+        return why
     kept = {message.id for message in ledger}
     for message in ledger:
         if deletes and message.key != NULL_KEY and message.value == NULL_VALUE:
@@ -97,8 +95,16 @@ def compaction_equivalence(view: View, retain_null_key: bool, deletes: bool) -> 
     return None
 
 
-def _last(message: TopicMessage | None) -> str:
-    return "not at all" if message is None else f"last in message {message.id} with value {message.value}"
+def differs(who_has: str, here: Mapping[int, TopicMessage], there: Mapping[int, TopicMessage]) -> Reason:
+    """Say of which key the latest message is another one than in the whole topic."""
+
+    def last(message: TopicMessage | None) -> str:
+        return "not at all" if message is None else f"last in message {message.id} with value {message.value}"
+
+    for key in sorted({*there, *here}):
+        if there.get(key) != here.get(key):
+            return f"{who_has} key {key} {last(here.get(key))}, the whole topic has it {last(there.get(key))}"
+    return None
 
 
 def one_ledger(view: View) -> Reason:
@@ -133,11 +139,7 @@ def view_from_earliest(view: View, retain_null_key: bool) -> Reason:
             return f"{who} gets message {message.id} {times[message.id]} times"
         if not times[message.id] and retain_null_key and message.key == NULL_KEY:
             return f"{who} never gets message {message.id} (null key)"
-    there, here = latest(raw_messages(view, local.end)), latest(given)
-    for key in sorted({*there, *here}):
-        if there.get(key) != here.get(key):
-            return f"{who} has key {key} {_last(here.get(key))}, the whole topic has it {_last(there.get(key))}"
-    return None
+    return differs(f"{who} has", latest(given), latest(raw_messages(view, local.end)))
 
 
 def reader_view(view: View, name: str, retain_null_key: bool) -> Reason:
@@ -195,9 +197,9 @@ def readers_catch_up(view: View, readers: tuple[str, ...]) -> Reason:
         if reader.position.last < local.end:
             return f"{name} is at message {reader.position.last} of {local.end}"
         got = latest(TopicMessage(seen.id, seen.key, seen.value) for seen in reader.seen)
-        for key, message in latest(raw_messages(view, local.end)).items():
-            if got.get(key) != message:
-                return f"{name} has key {key} {_last(got.get(key))}, the whole topic has it {_last(message)}"
+        there = latest(raw_messages(view, local.end))
+        if (why := differs(f"{name} has", {key: got[key] for key in got if key in there}, there)) is not None:
+            return why
     return None
 
 
@@ -205,7 +207,7 @@ def witnesses(readers: tuple[str, ...]) -> tuple[Property, ...]:
     """Return what some run must reach, of both compositions."""
     return (
         sometimes("MessageDropped", message_dropped),
-        sometimes("LedgerReplaced", ledger_replaced, on="step"),
+        sometimes("LedgerReplaced", lambda view, step: step.action == "ReceiveLedgerDeleted", on="step"),
         sometimes("LedgerCollected", lambda view, step: step.action == "CollectLedger", on="step"),
         sometimes("CrashBetweenSealAndCursor", crash_between_seal_and_cursor, on="step"),
         sometimes("CrashBetweenCursorAndDelete", crash_between_cursor_and_delete, on="step"),
@@ -218,11 +220,6 @@ def message_dropped(view: View) -> bool:
     local = broker_of(view)
     kept = {message.id for message in messages_of(local.contents or ())}
     return any(n not in kept for n in range(1, local.horizon + 1))
-
-
-def ledger_replaced(view: View, step: Step) -> bool:
-    """Say whether a step is the answer that the ledger of an earlier compaction is deleted."""
-    return step.action == "ReceiveLedgerDeleted"
 
 
 def crash_between_seal_and_cursor(view: View, step: Step) -> bool:
@@ -248,3 +245,41 @@ def reader_returns_to_ledger(view: View, step: Step, readers: tuple[str, ...]) -
         return False
     local: CompactedReaderState = view[step.args[0]]
     return local.session is None and local.position.last > 0 and getattr(step.consumed, "ledger", 0) > 0
+
+
+def key_deleted(view: View) -> bool:
+    """Say whether readers skip a tombstone that the ledger does not have."""
+    local = broker_of(view)
+    kept = {message.id for message in messages_of(local.contents or ())}
+    return any(
+        message.key != NULL_KEY and message.value == NULL_VALUE and message.id <= local.horizon
+        and message.id not in kept
+        for message in raw_messages(view, local.end)
+    )
+
+
+def batch_compacted(view: View) -> bool:
+    """Say whether the ledger in use has an entry that lost some of its messages."""
+    sent = {entry.id: entry for entry in view["producer"].sent}
+    return any(entry.messages != sent[entry.id].messages for entry in broker_of(view).contents or ())
+
+
+def previous_ledger_read(view: View, step: Step) -> bool:
+    """Say whether phase one reads the ledger of the compaction before."""
+    return step.action == "CompactorPhaseOne" and bool(broker_of(view).contents)
+
+
+def raw_reader_replays(view: View, step: Step) -> bool:
+    """Say whether phase two reads an entry again that it has written."""
+    local = broker_of(view)
+    return step.action == "RawReaderReconnects" and bool(local.written)
+
+
+TRIMMING_WITNESSES: tuple[Property, ...] = (
+    sometimes("KeyDeleted", key_deleted),
+    sometimes("BatchCompacted", batch_compacted),
+    sometimes("PreviousLedgerRead", previous_ledger_read, on="step"),
+    sometimes("TopicTrimmed", lambda view, step: step.action == "TrimTopic", on="step"),
+    sometimes("RawReaderReplays", raw_reader_replays, on="step"),
+)
+"""What some run must reach where the topic is trimmed: batches, tombstones, and a raw reader that reconnects."""

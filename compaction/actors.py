@@ -1,4 +1,4 @@
-"""The actor composition of the spec's model: the same decisions between a producer, a broker, a store and readers.
+"""The actor compositions of the spec's model and of a topic that is trimmed: a producer, a broker, a store and readers.
 
 What is added is what running actors need: receipts and timeouts, a store that answers, a broker that loads its state
 after a crash, and readers that read. A broker may crash between any two effects.
@@ -6,30 +6,23 @@ after a crash, and readers that read. A broker may crash between any two effects
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from compaction import actor_properties, bookkeeper, broker, clients, messages
+from compaction import actor_properties, bookkeeper, broker, clients, messages, trimming_broker
 from compaction.bookkeeper import BOOKKEEPER, Bookkeeper
-from compaction.broker import CompactingBroker, keys_of
+from compaction.broker import CompactingBroker, TopicBroker, keys_of
 from compaction.clients import BROKER, PRODUCER, CompactedReader, PulsarProducer
 from compaction.compactor import CompactorState, first_lost
 from compaction.reader import read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
 from compaction.refinement import refinement
-from compaction.versions import AS_WRITTEN, DEPARTURES
+from compaction.trimming_broker import TrimmingBroker
+from compaction.versions import AS_WRITTEN, DEPARTURES, FLAWS, RIGHT
 from harness.model import RELIABLE, Faults, Link, Model, Network, Property, Reason, View, always, both_ways, departed
 
 TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *broker.TYPES)
 SPEC_INVARIANTS = ("CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
-
-
-def keys_and_values(sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the keys and the values that a producer sends, null ones first."""
-    return (NULL_KEY, *range(1, sizes["keys"] + 1)), (NULL_VALUE, *range(1, sizes["values"] + 1))
-
-
-def names_of_readers(sizes: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
 
 
 def links(readers: tuple[str, ...]) -> tuple[Link, ...]:
@@ -37,25 +30,47 @@ def links(readers: tuple[str, ...]) -> tuple[Link, ...]:
     return (*both_ways((PRODUCER, *readers), (BROKER,)), *both_ways((BROKER,), (BOOKKEEPER,), RELIABLE))
 
 
-def build(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+def composed(
+    name: str, host: TopicBroker, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    faults: Faults, history_variables: bool, *, own: tuple[Property, ...], deletes: bool,
+    types: tuple[type, ...] = (), witnesses: tuple[Property, ...] = (),
+    refinement: Callable[[], Any] | None = None,
 ) -> Model:
+    """Compose a broker with its producer, store and readers; `own` and `witnesses` are claimed of it besides."""
+    keys = (NULL_KEY, *range(1, sizes["keys"] + 1))
+    values = (NULL_VALUE, *range(1, sizes["values"] + 1))
+    names = tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
+    readers = [CompactedReader(reader, sizes["messages"], sizes["disconnects"]) for reader in names]
+    producer = PulsarProducer(sizes["messages"], keys, values, sizes.get("batch", 1))
+    return Model(
+        name, (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
+        (
+            *actor_properties.common(names, host.retain_null_key, deletes), *own, *actor_properties.witnesses(names),
+            *witnesses,
+        ),
+        history_variables=history_variables, sizes=sizes, settings=settings, types=(*TYPES, *types),
+        waits_for=lambda view: waits_for(view, names), links=links(names), symmetric=(names,), refinement=refinement,
+    )
+
+
+def build(sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, *rest: Any) -> Model:
     """Build `compaction/pulsar/actors`."""
     version = departed(AS_WRITTEN, DEPARTURES, settings["repair"])
-    retain_null_key = settings["retain-null-key"] == "true"
-    host = CompactingBroker(version, retain_null_key)
-    names = names_of_readers(sizes)
-    readers = [CompactedReader(name, sizes["messages"], sizes["disconnects"]) for name in names]
-    producer = PulsarProducer(sizes["messages"], *keys_and_values(sizes))
-    return Model(
-        "compaction/pulsar/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
-        (
-            *actor_properties.common(names, retain_null_key, deletes=False), *spec_invariants(retain_null_key),
-            *actor_properties.witnesses(names),
-        ),
-        history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=lambda view: waits_for(view, names), links=links(names), symmetric=(names,),
+    host = CompactingBroker(version, settings["retain-null-key"] == "true")
+    return composed(
+        "compaction/pulsar/actors", host, sizes, settings, network, faults, *rest,
+        own=spec_invariants(host.retain_null_key), deletes=False,
         refinement=lambda: refinement(sizes, settings, version, faults),
+    )
+
+
+def build_trimming(sizes: Mapping[str, int], settings: Mapping[str, str], *rest: Any) -> Model:
+    """Build `compaction/pulsar-trimming/actors`, of which there is no spec: it is judged by its properties only."""
+    flaw = "" if settings["flaw"] == "none" else settings["flaw"]
+    host = TrimmingBroker(settings["retain-null-key"] == "true", departed(RIGHT, FLAWS, flaw), sizes["reconnects"])
+    return composed(
+        "compaction/pulsar-trimming/actors", host, sizes, settings, *rest, own=(), deletes=True,
+        types=trimming_broker.TYPES, witnesses=actor_properties.TRIMMING_WITNESSES,
     )
 
 

@@ -26,31 +26,16 @@ class CompactorState(StrEnum):
     DELETE_LEDGER = "Compactor_In_PhaseTwoDeleteLedger"
 
 
+ACTIONS = (
+    "CompactorPhaseOne", "CompactorPhaseTwoWrite", "CompactorPhaseTwoUpdateContext", "CompactorPhaseTwoUpdateHorizon",
+    "CompactorPhaseTwoPersistCusror", "CompactorPhaseTwoDeleteLedger",
+)
+"""The action of each state, which leads to the next one."""
 TRANSITIONS: Mapping[CompactorState, Mapping[str, CompactorState]] = {
-    CompactorState.PHASE_ONE: {
-        "CompactorPhaseOne": CompactorState.WRITE,
-        "BrokerCrash": CompactorState.PHASE_ONE,
-    },
-    CompactorState.WRITE: {
-        "CompactorPhaseTwoWrite": CompactorState.UPDATE_CONTEXT,
-        "BrokerCrash": CompactorState.PHASE_ONE,
-    },
-    CompactorState.UPDATE_CONTEXT: {
-        "CompactorPhaseTwoUpdateContext": CompactorState.UPDATE_HORIZON,
-        "BrokerCrash": CompactorState.PHASE_ONE,
-    },
-    CompactorState.UPDATE_HORIZON: {
-        "CompactorPhaseTwoUpdateHorizon": CompactorState.PERSIST_CURSOR,
-        "BrokerCrash": CompactorState.PHASE_ONE,
-    },
-    CompactorState.PERSIST_CURSOR: {
-        "CompactorPhaseTwoPersistCusror": CompactorState.DELETE_LEDGER,
-        "BrokerCrash": CompactorState.PHASE_ONE,
-    },
-    CompactorState.DELETE_LEDGER: {
-        "CompactorPhaseTwoDeleteLedger": CompactorState.PHASE_ONE,
-        "BrokerCrash": CompactorState.PHASE_ONE,
-    },
+    state: {action: after, "BrokerCrash": CompactorState.PHASE_ONE}
+    for state, action, after in zip(
+        CompactorState, ACTIONS, (*list(CompactorState)[1:], CompactorState.PHASE_ONE), strict=True
+    )
 }
 """For each state, the actions that may be taken in it and the state after each."""
 

@@ -60,12 +60,6 @@ class CreateLedger(StoreMessage):
 
 
 @attrs.frozen
-class LedgerCreated(StoreMessage):
-    incarnation: int = attrs.field(metadata=fresh("incarnation"))
-    ledger: int
-
-
-@attrs.frozen
 class AddEntries(StoreMessage):
     """Entries for the end of a ledger that is not sealed yet. Not answered: the seal that comes behind is."""
 
@@ -74,43 +68,47 @@ class AddEntries(StoreMessage):
 
 
 @attrs.frozen
-class SealLedger(StoreMessage):
+class LedgerMessage(StoreMessage):
+    """A message about a ledger, of a life of the broker."""
+
     incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
 @attrs.frozen
-class LedgerSealed(StoreMessage):
-    incarnation: int = attrs.field(metadata=fresh("incarnation"))
-    ledger: int
+class LedgerCreated(LedgerMessage):
+    """The ledger is there, and open."""
 
 
 @attrs.frozen
-class DeleteLedger(StoreMessage):
-    incarnation: int = attrs.field(metadata=fresh("incarnation"))
-    ledger: int
+class SealLedger(LedgerMessage):
+    """Nothing is added to the ledger any more."""
 
 
 @attrs.frozen
-class LedgerDeleted(StoreMessage):
-    incarnation: int = attrs.field(metadata=fresh("incarnation"))
-    ledger: int
+class LedgerSealed(LedgerMessage):
+    """The ledger is sealed."""
 
 
 @attrs.frozen
-class LoadLedger(StoreMessage):
+class DeleteLedger(LedgerMessage):
+    """The ledger is not needed any more."""
+
+
+@attrs.frozen
+class LedgerDeleted(LedgerMessage):
+    """The ledger is gone."""
+
+
+@attrs.frozen
+class LoadLedger(LedgerMessage):
     """Read a whole ledger (0: none), and list all that exist."""
 
-    incarnation: int = attrs.field(metadata=fresh("incarnation"))
-    ledger: int
-
 
 @attrs.frozen
-class LedgerLoaded(StoreMessage):
+class LedgerLoaded(LedgerMessage):
     """What is in the ledger, None where there is no such ledger; and the ids of all ledgers."""
 
-    incarnation: int = attrs.field(metadata=fresh("incarnation"))
-    ledger: int
     entries: tuple[TopicEntry, ...] | None
     existing: tuple[int, ...]
 

@@ -86,9 +86,9 @@ def build_actors(*wanted: Any) -> Model:
 
 
 def build_trimming_actors(*wanted: Any) -> Model:
-    from compaction import trimming_actors  # nor of these
+    from compaction import actors
 
-    return trimming_actors.build(*wanted)
+    return actors.build_trimming(*wanted)
 
 
 MODELS: tuple[ModelSpec, ...] = (

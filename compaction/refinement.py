@@ -30,11 +30,8 @@ from harness.model.spec import processes
 
 BY: Mapping[str, tuple[str, ...]] = {
     "Producer": ("AppendEntry",),
-    "CompactorPhaseOne": ("CompactorPhaseOne",),
+    **{action: (action,) for action in compactor.ACTIONS},
     "CompactorPhaseTwoWrite": ("SealLedger",),
-    "CompactorPhaseTwoUpdateContext": ("CompactorPhaseTwoUpdateContext",),
-    "CompactorPhaseTwoUpdateHorizon": ("CompactorPhaseTwoUpdateHorizon",),
-    "CompactorPhaseTwoPersistCusror": ("CompactorPhaseTwoPersistCusror",),
     "CompactorPhaseTwoDeleteLedger": ("CompactorPhaseTwoDeleteLedger", "DeleteLedger"),
     "BrokerCrash": ("Crash",),
     "WriteAfterCrash": ("SealLedger",),

@@ -12,8 +12,8 @@ from kafka_proto.broker.roles import Role
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.known import LeaderAndEpoch
-from kafka_proto.replication.partition import Replica, ReplicaState
-from kafka_proto.replication.versions.kip_320 import KIP_320
+from kafka_proto.replication.replica_state import Replica, ReplicaState
+from kafka_proto.replication.versions import KIP_320
 
 DISK = Setting(
     ("flushed", "unflushed", "lost"), "flushed",

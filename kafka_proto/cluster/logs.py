@@ -25,7 +25,7 @@ from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.state import METADATA
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.partition import ReplicaState
+from kafka_proto.replication.replica_state import ReplicaState
 
 T = TypeVar("T")
 MOST_LOGS = 2_000

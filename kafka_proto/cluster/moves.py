@@ -9,7 +9,7 @@ from kafka_proto.broker.coordinator.transaction import PREPARED, TxnState
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.placement import Placement
 from kafka_proto.cluster.logs import ReplicatedLogs
-from kafka_proto.replication.partition import ReplicaState
+from kafka_proto.replication.replica_state import ReplicaState
 
 WITNESSES = (
     "CoordinatorMovedAtRest", "CoordinatorMovedWhileOngoing", "CoordinatorMovedWhilePrepared", "LeaderMovedWhileOpen",

@@ -24,8 +24,8 @@ from kafka_proto.replication.checks import ReplicaChecks
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.leadership import is_true_leader
 from kafka_proto.replication.messages import LeaderAndIsrRequest, PartitionMessage
-from kafka_proto.replication.partition import ReplicaState, leads
 from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.replica_state import ReplicaState, leads
 
 KEPT = ("AcknowledgedSurvives", "StableReads", "IsrEligibility")
 """What is claimed where records may be lost, too."""

@@ -1,7 +1,7 @@
 """Kafka's replication protocol as the modules KafkaReplication and AsyncIsr specify it, one model per version.
 
 Rooms: `records`; decisions in `log`, `truncation`, `leadership`, `isr` and `high_watermark`; the spec composition in
-`spec` and `kafka_replication`; one module per version, from `truncate_to_high_watermark` to `kip_320`, and `async_isr`;
+`specs`: `kafka_replication`, what versions make of it by their names in `by_version`, and `async_isr`;
 `versions`; `properties`; `models`. The actor composition: `messages`; one replica of one partition as pure functions in
 `partition` (`replica_state`, `leading`, `following`), what the controller decides in `quorum`; the actors `replica`,
 `controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`; `tours`. Between the two:

@@ -10,20 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from harness.model import Faults, Model, Network, Process, Refinement, View, departed
+from harness.model import (
+    Faults,
+    LogEntry,
+    LogMark,
+    Model,
+    Network,
+    Process,
+    Refinement,
+    ShownLog,
+    View,
+    departed,
+)
 from harness.model.faults import BUDGET
 from kafka_proto.replication import async_isr_refinement, clients, controller, messages, replica_state
 from kafka_proto.replication.actor_properties import UNCLEAN, ReplicaNames, properties
 from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
-from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
-from kafka_proto.replication.refinement import NEXT, refinement
+from kafka_proto.replication.refinement import refinement
 from kafka_proto.replication.replica import PartitionReplica
-from kafka_proto.replication.replica_state import ReplicaVersion
+from kafka_proto.replication.replica_state import Replica, ReplicaState, ReplicaVersion
+from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.topics import replica_log
-from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
+from kafka_proto.replication.versions import COUNTS, DEPARTURES
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
 ACKS = {"all": ("all",), "1": ("1",), "mixed": ("1", "all")}
@@ -61,6 +71,18 @@ def build(
     )
 
 
+def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
+    """Return a replica's log as somebody looks at it: its records with their leader epochs, and its high watermark."""
+    entries = tuple(
+        LogEntry(offset, str(entry.value), note=f"e{entry.epoch}", details=(("leader epoch", str(entry.epoch)),))
+        for offset, entry in enumerate(state.log)
+    )
+    known = (("leader", state.leader or "nobody"), ("leader epoch", str(state.leader_epoch)),
+             ("ISR", ", ".join(sorted(state.isr)) or "nobody"))
+    marks = (LogMark("high watermark", "HW", state.high_watermark),)
+    return ShownLog(partition, holder, state.end_offset, entries, marks, known)
+
+
 def held_against(
     version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
 ) -> Callable[[], Refinement] | None:
@@ -69,7 +91,7 @@ def held_against(
         return None
     if version == "async-isr":
         return partial(async_isr_refinement.refinement, sizes, settings)
-    return partial(refinement, version, sizes, faults) if version in NEXT else None
+    return partial(refinement, version, sizes, faults) if version in SPECS else None
 
 
 def crashes(faults: Faults, view: View) -> int:

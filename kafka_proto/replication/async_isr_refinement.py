@@ -24,7 +24,7 @@ from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.specs import async_isr
 from kafka_proto.replication.specs.async_isr import LEADER, NEXT, AsyncIsrNames, IsrMessage
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
+from kafka_proto.replication.versions import COUNTS, DEPARTURES
 
 UNBOUNDED = 1_000_000
 """The bounds of the spec belong to its constraint; none applies here."""

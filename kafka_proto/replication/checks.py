@@ -8,8 +8,8 @@ import attrs
 
 from harness.model import Reason, View
 from kafka_proto.replication.log import first_disagreement
-from kafka_proto.replication.partition import Replica, ReplicaState, follows, leads
 from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.replica_state import Replica, ReplicaState, follows, leads
 
 
 @attrs.frozen

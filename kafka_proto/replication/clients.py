@@ -91,12 +91,12 @@ class PartitionProducer(Actor[ReplicaClientState]):
         if not local.awaits or message.correlation != local.correlation:
             yield Turn("IgnoreProduceResponse", who, local)
             return
-        leader = message.current_leader if message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER else message.source
-        leader = None if leader == message.source and message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER else leader
-        after = attrs.evolve(local, awaits=False, leader=leader)
+        refused = message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER
+        leader = message.current_leader if refused else message.source
+        after = attrs.evolve(local, awaits=False, leader=None if refused and leader == message.source else leader)
         if message.error is ReplicaError.NONE:
             yield self.succeeded(after, action, who, message)
-        elif message.error.is_definite or message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER:
+        elif message.error.is_definite or refused:
             yield Turn(action, who, attrs.evolve(after, tries=local.tries + 1))
         else:
             yield self.gave_up(after, action, who, message.error)
@@ -105,21 +105,24 @@ class PartitionProducer(Actor[ReplicaClientState]):
         self, local: ReplicaClientState, action: str, who: tuple[str, ...], response: ProduceResponse
     ) -> Turn[ReplicaClientState]:
         assert local.sending is not None
-        kept = local.acknowledged
         if local.sending.acks == "all":
-            kept = (*kept, AcknowledgedRecord(response.base_offset, local.sending.value))
-        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "offset": response.base_offset})
-        after = attrs.evolve(local, sending=None, tries=0, acknowledged=kept)
-        return Turn(action, who, after, op=Op(self.name, "send", "ok", value))
+            kept = AcknowledgedRecord(response.base_offset, local.sending.value)
+            local = attrs.evolve(local, acknowledged=(*local.acknowledged, kept))
+        return self.ended(local, action, who, "ok", offset=response.base_offset)
 
     def gave_up(
         self, local: ReplicaClientState, action: str, who: tuple[str, ...], error: ReplicaError
     ) -> Turn[ReplicaClientState]:
         """End the operation: nobody knows whether the record is in the log."""
+        return self.ended(attrs.evolve(local, awaits=False), action, who, "info", error=str(error))
+
+    def ended(
+        self, local: ReplicaClientState, action: str, who: tuple[str, ...], outcome: str, **said: Value
+    ) -> Turn[ReplicaClientState]:
         assert local.sending is not None
-        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "error": str(error)})
-        after = attrs.evolve(local, sending=None, tries=0, awaits=False)
-        return Turn(action, who, after, op=Op(self.name, "send", "info", value))
+        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, **said})
+        after = attrs.evolve(local, sending=None, tries=0)
+        return Turn(action, who, after, op=Op(self.name, "send", outcome, value))
 
     def timers(self, local: ReplicaClientState) -> tuple[str, ...]:
         if local.awaits:

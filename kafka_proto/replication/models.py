@@ -7,22 +7,16 @@ from functools import partial
 from typing import Any
 
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
-from harness.model.spec import Next, chosen, processes, reasons
+from harness.model.spec import chosen, processes, reasons
 from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaVersion
-from kafka_proto.replication.specs import (
-    kip_101,
-    kip_279,
-    kip_320,
-    kip_320_first_try,
-    truncate_to_high_watermark,
-)
+from kafka_proto.replication.specs import async_isr
+from kafka_proto.replication.specs.by_version import SPECS, VersionSpec
 from kafka_proto.replication.specs.names import initial, names, spec_variables
-from kafka_proto.replication.versions import VERSIONS
-from kafka_proto.replication.versions.async_isr import ASYNC_ISR
+from kafka_proto.replication.versions import ASYNC_ISR, VERSIONS
 
 SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
@@ -80,39 +74,39 @@ def actor_model(version: ReplicaVersion) -> ModelSpec:
     )
 
 
-def version(name: str, title: str, next_state: Next, fairness: Mapping[str, str]) -> ModelSpec:
-    """Return the model of a version of the base module: its next-state relation and its fairness."""
-    plain = name.removeprefix("replication/")
+def build(
+    version: str, spec: VersionSpec, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    faults: Faults, history_variables: bool,
+) -> Model:
+    """Build a version of the base module at a size, with the extension actions that the settings name."""
+    k = names(sizes, settings)
+    whole = (*spec.next_state, *chosen(ACTIONS[version], settings["extend"].split(",")))
+    return Model(
+        f"replication/{version}", processes(whole, k), (initial(k),), network, faults, properties(k), spec.fairness,
+        history_variables, sizes, settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
+        claimed=CHECKED, spec_variables=spec_variables,
+    )
 
-    def build(
-        sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
-    ) -> Model:
-        k = names(sizes, settings)
-        whole = (*next_state, *chosen(ACTIONS[plain], settings["extend"].split(",")))
-        return Model(
-            name, processes(whole, k), (initial(k),), network, faults, properties(k), fairness, history_variables,
-            sizes, settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
-            claimed=CHECKED, spec_variables=spec_variables,
-        )
 
-    return ModelSpec(name, title, build, SIZES, {**SETTINGS, "extend": beyond(reasons(ACTIONS[plain]))})
+def build_async_isr(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build AsyncIsr at a size, with the extension actions that the settings name."""
+    k = async_isr.constants(sizes, settings)
+    whole = (*async_isr.NEXT, *chosen(async_isr_extensions.ACTIONS, settings["extend"].split(",")))
+    return Model(
+        "replication/async-isr", processes(whole, k), (async_isr.initial(k),), network, faults, async_isr.properties(k),
+        {}, history_variables, sizes, settings, types=(async_isr.IsrMessage,), symmetric=(k.followers,),
+        constraint=async_isr.constraint(k), claimed=async_isr.CHECKED,
+    )
 
 
 MODELS: tuple[ModelSpec, ...] = (
-    version(
-        "replication/truncate-to-high-watermark", "truncation to the own high watermark (before KIP-101)",
-        truncate_to_high_watermark.NEXT, truncate_to_high_watermark.FAIRNESS,
-    ),
-    version("replication/kip-101", "truncation by leader epoch (KIP-101)", kip_101.NEXT, kip_101.FAIRNESS),
-    version("replication/kip-279", "truncation to the last shared record (KIP-279)", kip_279.NEXT, kip_279.FAIRNESS),
-    version(
-        "replication/kip-320-first-try", "truncation when a fetch fails (the rejected first try at KIP-320)",
-        kip_320_first_try.NEXT, kip_320_first_try.FAIRNESS,
-    ),
-    version("replication/kip-320", "exchanges fenced by leader epoch (KIP-320)", kip_320.NEXT, kip_320.FAIRNESS),
+    *(ModelSpec(f"replication/{version}", spec.title, partial(build, version, spec), SIZES,
+                {**SETTINGS, "extend": beyond(reasons(ACTIONS[version]))}) for version, spec in SPECS.items()),
     ModelSpec(
         "replication/async-isr", "ISR changes proposed to the controller (KIP-497)",
-        async_isr_extensions.build, ASYNC_ISR_SIZES,
+        build_async_isr, ASYNC_ISR_SIZES,
         {**COUNTS, "extend": beyond(reasons(async_isr_extensions.ACTIONS))},
     ),
     *map(actor_model, VERSIONS.values()),

@@ -1,8 +1,8 @@
-"""One replica of one partition as pure functions: the door through which actors and brokers use it.
+"""One replica of one partition: what it does with a message, as a pure function, and what it sends again.
 
-`receive` takes any message about the partition; `produce`, `may_increase_high_watermark`, `increase_high_watermark`,
-`may_expand_isr`, `lagging`, `propose_isr`, `resend` are what a replica may do of its own accord; `restarted` is the
-state after a crash. A host sends what a `ReplicaOutcome` holds, answers whom `completed` names, flushes where it says.
+`receive` takes any message about the partition. What a replica may do of its own accord is in `leading`; in
+`replica_state` is `restarted`, the state after a crash. A host sends what a `ReplicaOutcome` holds, answers whom
+`completed` names, flushes where it says.
 """
 
 from __future__ import annotations
@@ -11,17 +11,6 @@ import attrs
 
 from harness.model import FrozenMap, Message
 from kafka_proto.replication import following, leading
-from kafka_proto.replication.leading import append as produce
-from kafka_proto.replication.leading import (
-    increase_high_watermark,
-    lagging,
-    may_expand_isr,
-    may_increase_high_watermark,
-    may_shrink_isr,
-    propose_isr,
-    read,
-    serves_consumers,
-)
 from kafka_proto.replication.messages import (
     AlterPartitionResponse,
     FetchRequest,
@@ -32,38 +21,7 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpochResponse,
     ReplicaError,
 )
-from kafka_proto.replication.replica_state import (
-    Completed,
-    Replica,
-    ReplicaOutcome,
-    ReplicaState,
-    follows,
-    leads,
-    restarted,
-    then,
-)
-
-__all__ = [
-    "Completed",
-    "Replica",
-    "ReplicaOutcome",
-    "ReplicaState",
-    "follows",
-    "increase_high_watermark",
-    "lagging",
-    "leads",
-    "may_expand_isr",
-    "may_increase_high_watermark",
-    "may_shrink_isr",
-    "obey",
-    "produce",
-    "propose_isr",
-    "read",
-    "receive",
-    "resend",
-    "restarted",
-    "serves_consumers",
-]
+from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, then
 
 
 def receive(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome | None:

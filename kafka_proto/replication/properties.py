@@ -101,53 +101,43 @@ class TypeCheck:
 
     def __init__(self, k: ReplicationNames) -> None:
         self.k = k
+        self.ranges = {
+            "leaderEpoch": (NIL, k.max_leader_epoch), "hw": (0, k.log_size), "endOffset": (0, k.log_size),
+            "nextLeaderEpoch": (0, k.max_leader_epoch + 1), "nextRecordId": (0, k.max_records),
+            "id": (0, k.max_records - 1), "epoch": (0, k.max_leader_epoch),
+        }
 
     def __call__(self, view: View, name: str) -> Reason:
         variable, *index = parts(name)
-        field = index[-1] if index else ""
-        if field == "records":
-            value: Value = view[name]
+        field = index[-1] if index else variable
+        value: Value = view[name]
+        if variable == "leaderAndIsrRequests":
+            good = value is None or self.is_request(value)
+        elif field == "records":
             good = self.is_log(value) and len(value) == view[slot(variable, index[0], "endOffset")]
         else:
-            value = view[name]
-            good = self.is_well_typed(variable, field, value)
+            good = self.is_well_typed(field, value)
         return None if good else f"{name} holds {value!r}, which is not of its type"
 
-    def is_well_typed(self, variable: str, field: str, value: Value) -> bool:
-        """Say whether a slot other than a log's records may hold a value."""
-        if variable == "leaderAndIsrRequests":
-            return value is None or self.is_request(value)
-        match field or variable:
-            case "leader":
-                return value is None or value in self.k.replicas
-            case "leaderEpoch":
-                return self.is_number(value, NIL, self.k.max_leader_epoch)
-            case "isr":
-                return self.is_isr(value)
-            case "hw" | "endOffset":
-                return self.is_number(value, 0, self.k.log_size)
-            case "nextLeaderEpoch":
-                return self.is_number(value, 0, self.k.max_leader_epoch + 1)
-            case "nextRecordId":
-                return self.is_number(value, 0, self.k.max_records)
-        return False
-
-    def is_number(self, value: Value, low: int, high: int) -> bool:
+    def is_well_typed(self, field: str, value: Value) -> bool:
+        """Say whether a field may hold a value: one of numbers, `leader` or `isr`."""
+        if field == "leader":
+            return value is None or value in self.k.replicas
+        if field == "isr":
+            return isinstance(value, frozenset) and value <= set(self.k.replicas)
+        low, high = self.ranges[field]
         return isinstance(value, int) and low <= value <= high
-
-    def is_isr(self, value: Value) -> bool:
-        return isinstance(value, frozenset) and value <= set(self.k.replicas)
 
     def is_request(self, value: Value) -> bool:
         return isinstance(value, LeaderAndIsrRequest) and all(
-            self.is_well_typed("", field, part)
+            self.is_well_typed(field, part)
             for field, part in (("leader", value.leader), ("leaderEpoch", value.leader_epoch), ("isr", value.isr))
         )
 
     def is_log(self, value: Value) -> bool:
         return isinstance(value, tuple) and all(
             isinstance(record, Record)
-            and self.is_number(record.id, 0, self.k.max_records - 1)
-            and self.is_number(record.epoch, 0, self.k.max_leader_epoch)
+            and self.is_well_typed("id", record.id)
+            and self.is_well_typed("epoch", record.epoch)
             for record in value
         )

@@ -15,7 +15,7 @@ from functools import partial
 import attrs
 
 from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, departed, slot
-from harness.model.spec import Next, flat, processes, reasons
+from harness.model.spec import flat, processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.leadership import is_true_leader
@@ -24,30 +24,16 @@ from kafka_proto.replication.properties import properties
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaState
-from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
+from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import ReplicationNames, initial, replicas
-from kafka_proto.replication.versions.base import AS_WRITTEN
-from kafka_proto.replication.versions.departures import DEPARTURES
+from kafka_proto.replication.versions import AS_WRITTEN, DEPARTURES
 
 UNBOUNDED = 1_000_000
 """More records than any run has: the bounds of the spec, lifted."""
 
-
-NEXT: Mapping[str, Next] = {
-    "truncate-to-high-watermark": truncate_to_high_watermark.NEXT,
-    "kip-101": kip_101.NEXT,
-    "kip-279": kip_279.NEXT,
-    "kip-320-first-try": kip_320_first_try.NEXT,
-    "kip-320": kip_320.NEXT,
-}
-"""The next-state relation of each version."""
-INCREASE = ("IncreaseHighWatermark",)
 BY: Mapping[str, tuple[str, ...]] = {
-    "LeaderIncHighWatermark": INCREASE,
-    "ImprovedLeaderIncHighWatermark": INCREASE,
-    "FencedLeaderIncHighWatermark": INCREASE,
-    "DeposedLeaderIncHighWatermark": INCREASE,
-    "StaleIncHighWatermark": INCREASE,
+    **{f"{kind}IncHighWatermark": ("IncreaseHighWatermark",)
+       for kind in ("Leader", "ImprovedLeader", "FencedLeader", "DeposedLeader", "Stale")},
     "ForgetHighWatermark": (
         "Crash", "ReceiveBrokerRegistrationRequest", "ControllerElectLeader", "ControllerShrinkIsr",
     ),
@@ -88,7 +74,7 @@ def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refine
         replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
         departed(AS_WRITTEN, DEPARTURES, "S8,S10"),
     )
-    next_state = (*NEXT[version], *ACTIONS[version])
+    next_state = (*SPECS[version].next_state, *ACTIONS[version])
     model = Model(
         f"replication/{version}", processes(next_state, names), (initial(names),), properties=properties(names),
         types=(Record, LeaderAndIsrRequest),

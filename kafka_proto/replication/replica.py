@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, Message, Turn
-from kafka_proto.replication import partition
+from kafka_proto.replication import leading, partition, replica_state
 from kafka_proto.replication.messages import (
     BrokerRegistrationRequest,
     Poll,
@@ -19,7 +19,7 @@ from kafka_proto.replication.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from kafka_proto.replication.partition import Completed, Replica, ReplicaOutcome, ReplicaState
+from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState
 
 
 class PartitionReplica(Actor[ReplicaState]):
@@ -35,18 +35,18 @@ class PartitionReplica(Actor[ReplicaState]):
 
     def restarted(self, local: ReplicaState) -> ReplicaState:
         """Start a new incarnation: it is on disk with whatever it hears from the controller."""
-        return partition.restarted(local, loses_tail=not self.k.flushes_each)
+        return replica_state.restarted(local, loses_tail=not self.k.flushes_each)
 
     def step(self, local: ReplicaState) -> Iterable[Turn[ReplicaState]]:
         if local.broker_epoch and not local.active and not local.registering:
             after = attrs.evolve(local, registering=True)
             yield Turn("RegisterBroker", (self.name,), after, (self.registration(local),), flush=True)
-        if partition.may_increase_high_watermark(self.k, local):
-            outcome = partition.increase_high_watermark(self.k, local)
+        if leading.may_increase_high_watermark(self.k, local):
+            outcome = leading.increase_high_watermark(self.k, local)
             yield self.turn("IncreaseHighWatermark", (self.name,), outcome)
         for follower in self.others:
-            if partition.may_expand_isr(self.k, local, follower):
-                outcome = partition.propose_isr(self.k, local, local.isr | {follower})
+            if leading.may_expand_isr(self.k, local, follower):
+                outcome = leading.propose_isr(self.k, local, local.isr | {follower})
                 yield self.turn("ProposeExpandIsr", (self.name, follower), outcome)
 
     def on_message(self, local: ReplicaState, message: Message) -> Iterable[Turn[ReplicaState]]:
@@ -54,7 +54,7 @@ class PartitionReplica(Actor[ReplicaState]):
         match message:
             case ProduceRequest():
                 callback = (message.source, message.correlation)
-                outcome: ReplicaOutcome | None = partition.produce(self.k, local, message.value, message.acks, callback)
+                outcome: ReplicaOutcome | None = leading.append(self.k, local, message.value, message.acks, callback)
             case Poll():
                 outcome = ReplicaOutcome(local, (self.polled(local, message),))
             case _:
@@ -77,7 +77,7 @@ class PartitionReplica(Actor[ReplicaState]):
 
     def polled(self, local: ReplicaState, poll: Poll) -> PollResponse:
         """Return the answer to a consumer."""
-        error, entry = partition.read(self.k, local, poll.offset)
+        error, entry = leading.read(self.k, local, poll.offset)
         return self.k.to(
             poll.source, PollResponse, error=error, entry=entry, high_watermark=local.high_watermark,
             leader_epoch=local.leader_epoch, correlation=poll.correlation, leader=local.leader,
@@ -90,7 +90,7 @@ class PartitionReplica(Actor[ReplicaState]):
         waits = partition.resend(local) or local.registering
         return (
             *(("RequestTimeout",) if waits else ()),
-            *(("ReplicaLagTime",) if partition.lagging(self.k, local) else ()),
+            *(("ReplicaLagTime",) if leading.lagging(self.k, local) else ()),
             *(("LogFlushInterval",) if not self.k.flushes_each and local.flushed < len(local.log) else ()),
         )
 
@@ -103,5 +103,5 @@ class PartitionReplica(Actor[ReplicaState]):
         if timer == "LogFlushInterval":
             yield Turn("FlushLog", (self.name,), attrs.evolve(local, flushed=len(local.log)), flush=True)
             return
-        outcome = partition.propose_isr(self.k, local, local.isr - partition.lagging(self.k, local))
+        outcome = leading.propose_isr(self.k, local, local.isr - leading.lagging(self.k, local))
         yield self.turn("ProposeShrinkIsr", (self.name,), outcome)

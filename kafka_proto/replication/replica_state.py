@@ -1,7 +1,7 @@
 """What one replica of one partition keeps, and what a function of it returns. No actor, no decision lives here.
 
 A broker with many partitions keeps one `ReplicaState` per partition; an actor that is one replica has it as its local
-state. The functions over it are in `partition`, which is their one door, `leading` and `following`.
+state. The functions over it are in `partition`, `leading` and `following`.
 """
 
 from __future__ import annotations

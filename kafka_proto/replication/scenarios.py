@@ -6,9 +6,11 @@ says what may happen, the scheduler decides what does.
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
-from harness.model import Checked, Faults, Scenario, Timed
+from harness.model import NO_FAULTS, Checked, Faults, Scenario, Timed
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, UNCLEAN
 
 CALM = {"replicas": 2, "producers": 1, "consumers": 0, "records": 1, "elections": 0, "fencings": 0}
@@ -18,14 +20,19 @@ NEW_LEADER = ("HighWatermarkRises", "RecordTruncated", "LeaderReplaced")
 
 
 def exhibit(
-    row: Scenario, twin: dict[str, str], version: str | None = None
+    name: str, title: str, version: str, sizes: dict[str, int], settings: dict[str, str], expected: str, steps: int,
+    runs: int, sound: str | None = None, twin: dict[str, str] | None = None,
+    witnesses: tuple[str, ...] = NEW_LEADER, **more: Any,
 ) -> tuple[Scenario, Scenario]:
-    """Return a flawed row, and its twin: the same with other settings, or of another version."""
-    name = f"{row.name}-repaired"
-    bad = attrs.evolve(row, repaired=name)
+    """Return a flawed row, and its twin: the same of a `sound` version, or with other settings."""
+    id_, repaired = name[:5].upper(), f"{name}-repaired"
+    bad = Scenario(
+        name, f"{id_}: {title}", actors(version), {**CALM, **sizes}, settings, claims=(expected,), expected=expected,
+        repaired=repaired, witnesses=witnesses, steps=steps, timeouts=0, runs=runs, **more,
+    )
     good = attrs.evolve(
-        row, name=name, title=f"{row.title.partition(':')[0]} repaired", model=version or row.model,
-        settings={**row.settings, **twin}, expected=None, repaired=None, checked=None,
+        bad, name=repaired, title=f"{id_} repaired", model=actors(sound or version),
+        settings={**settings, **(twin or {})}, expected=None, repaired=None, checked=None,
     )
     return bad, good
 
@@ -36,128 +43,98 @@ def actors(version: str) -> str:
 
 EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
-        Scenario(
-            "rp-01-truncate-to-high-watermark", "RP-01: a new follower drops a committed record (KAFKA-1211)",
-            actors("truncate-to-high-watermark"), {**CALM, "elections": 2}, claims=("StrongIsr",),
-            expected="StrongIsr", witnesses=("HighWatermarkRises", "RecordTruncated"), steps=40, timeouts=0, runs=1000,
-            checked=Checked("replication/truncate-to-high-watermark", "StrongIsr"),
-        ),
-        {}, actors("kip-101"),
+        "rp-01-truncate-to-high-watermark", "a new follower drops a committed record (KAFKA-1211)",
+        "truncate-to-high-watermark", {"elections": 2}, {}, "StrongIsr", 40, 1000, "kip-101",
+        witnesses=("HighWatermarkRises", "RecordTruncated"),
+        checked=Checked("replication/truncate-to-high-watermark", "StrongIsr"),
     ),
     *exhibit(
-        Scenario(
-            "rp-02-diverging-tails", "RP-02: a replica that lost its tail leads, the other keeps its own (KIP-101)",
-            actors("truncate-to-high-watermark"), {**CALM, "fencings": 1, "records": 2, "producers": 2},
-            {"acks": "1", "flush": "lazy"}, faults=Faults(crash=2, targets=("r1", "r2")),
-            claims=("FollowerLogMatches",), expected="FollowerLogMatches", witnesses=NEW_LEADER, steps=60, timeouts=0,
-            runs=400,
-        ),
-        {}, actors("kip-279"),
+        "rp-02-diverging-tails", "a replica that lost its tail leads, the other keeps its own (KIP-101)",
+        "truncate-to-high-watermark", {"fencings": 1, "records": 2, "producers": 2}, {"acks": "1", "flush": "lazy"},
+        "FollowerLogMatches", 60, 400, "kip-279", faults=Faults(crash=2, targets=("r1", "r2")),
     ),
     *exhibit(
-        Scenario(
-            "rp-03-unknown-epoch", "RP-03: the leader does not know the epoch, and the follower falls back (KIP-279)",
-            actors("kip-101"), {**CALM, "elections": 2, "producers": 3}, {"acks": "1"}, claims=("StrongIsr",),
-            expected="StrongIsr", witnesses=NEW_LEADER, steps=45, timeouts=0, runs=400,
-            checked=Checked("replication/kip-101", "StrongIsr"),
-        ),
-        {}, actors("kip-320"),
+        "rp-03-unknown-epoch", "the leader does not know the epoch, and the follower falls back (KIP-279)",
+        "kip-101", {"elections": 2, "producers": 3}, {"acks": "1"}, "StrongIsr", 45, 400, "kip-320",
+        checked=Checked("replication/kip-101", "StrongIsr"),
     ),
     *exhibit(
-        Scenario(
-            "rp-04-fast-failover", "RP-04: one look-up leaves different records at one offset (KAFKA-6361)",
-            actors("kip-101"), {**CALM, "elections": 2, "fencings": 1, "producers": 3},
-            {"acks": "1", "election": "unclean"},
-            claims=("FollowerLogMatches",), expected="FollowerLogMatches", witnesses=(*NEW_LEADER, UNCLEAN), steps=45,
-            timeouts=0, runs=400,
-        ),
-        {}, actors("kip-279"),
+        "rp-04-fast-failover", "one look-up leaves different records at one offset (KAFKA-6361)", "kip-101",
+        {"elections": 2, "fencings": 1, "producers": 3}, {"acks": "1", "election": "unclean"}, "FollowerLogMatches",
+        45, 400, "kip-279", witnesses=(*NEW_LEADER, UNCLEAN),
     ),
     *exhibit(
-        Scenario(
-            "rp-05-unfenced-fetch", "RP-05: a follower of an older epoch counts (KAFKA-6880, KIP-320)",
-            actors("kip-279"), {**CALM, "replicas": 3, "elections": 2, "fencings": 1, "producers": 2}, {"acks": "1"},
-            network="fifo", claims=("StrongIsr",), expected="StrongIsr", witnesses=NEW_LEADER, steps=50, timeouts=0,
-            runs=400,
-            checked=Checked(
-                "replication/kip-279", "StrongIsr", {"replicas": 3, "log-size": 1, "max-records": 1}, symmetry=True
-            ),
+        "rp-05-unfenced-fetch", "a follower of an older epoch counts (KAFKA-6880, KIP-320)", "kip-279",
+        {"replicas": 3, "elections": 2, "fencings": 1, "producers": 2}, {"acks": "1"}, "StrongIsr", 50, 400, "kip-320",
+        network="fifo",
+        checked=Checked(
+            "replication/kip-279", "StrongIsr", {"replicas": 3, "log-size": 1, "max-records": 1}, symmetry=True
         ),
-        {}, actors("kip-320"),
     ),
     *exhibit(
-        Scenario(
-            "rp-06-first-try", "RP-06: the rejected first try at KIP-320 lets a late fetch through",
-            actors("kip-320-first-try"), {**CALM, "replicas": 3, "elections": 1, "fencings": 2, "producers": 2},
-            {"acks": "1"}, network="fifo", claims=("WeakIsr",), expected="WeakIsr", witnesses=NEW_LEADER, steps=45,
-            timeouts=0, runs=400,
-            checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
-        ),
-        {}, actors("kip-320"),
+        "rp-06-first-try", "the rejected first try at KIP-320 lets a late fetch through", "kip-320-first-try",
+        {"replicas": 3, "elections": 1, "fencings": 2, "producers": 2}, {"acks": "1"}, "WeakIsr", 45, 400, "kip-320",
+        network="fifo", checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
     ),
     *exhibit(
-        Scenario(
-            "rp-10-unseen-member", "RP-10: a proposed member does not count yet (KIP-497, KAFKA-8836)",
-            actors("async-isr"), {**CALM, "replicas": 3, "fencings": 1, "records": 2}, {"counts": "isr"},
-            claims=("StrongIsr",), expected="StrongIsr", witnesses=("HighWatermarkRises", "IsrExpands"), steps=45,
-            timeouts=0, runs=300,
-            checked=Checked("replication/async-isr", "ValidHighWatermark", {}, {"counts": "isr"}),
-        ),
-        {"counts": "potential-isr"},
+        "rp-10-unseen-member", "a proposed member does not count yet (KIP-497, KAFKA-8836)", "async-isr",
+        {"replicas": 3, "fencings": 1, "records": 2}, {"counts": "isr"}, "StrongIsr", 45, 300,
+        twin={"counts": "potential-isr"}, witnesses=("HighWatermarkRises", "IsrExpands"),
+        checked=Checked("replication/async-isr", "ValidHighWatermark", {}, {"counts": "isr"}),
     ),
 )
 
 BUSY = {**CALM, "replicas": 3, "producers": 2, "consumers": 2, "records": 2, "polls": 3, "min-insync-replicas": 2}
 EVERYTHING = (*SAFETY, *LIVENESS)
-KIP_320 = actors("kip-320")
+
+
+def operation(
+    name: str, title: str, sizes: dict[str, int], witnesses: tuple[str, ...], faults: Faults = NO_FAULTS, **more: Any
+) -> Scenario:
+    """Return a row of three busy replicas, of which everything is claimed."""
+    row = {"claims": EVERYTHING, "runs": 60, "steps": 120, **more}
+    return Scenario(f"replication-{name}", title, actors("kip-320"), {**BUSY, **sizes}, witnesses=witnesses,
+                    faults=faults, **row)
+
 
 OPERATIONS: tuple[Scenario, ...] = (
-    Scenario(
-        "replication-calm", "three replicas, nothing goes wrong", KIP_320, BUSY, claims=EVERYTHING,
-        witnesses=("HighWatermarkRises", "RecordAcknowledged", "RecordRead"), runs=60, steps=120,
+    operation(
+        "calm", "three replicas, nothing goes wrong", {}, ("HighWatermarkRises", "RecordAcknowledged", "RecordRead"),
     ),
-    Scenario(
-        "replication-late-leader-and-isr", "leaders change, and some replicas hear of it late", KIP_320,
-        {**BUSY, "elections": 3, "fencings": 1}, faults=Faults(delay=3, drop=2), claims=EVERYTHING,
-        witnesses=NEW_LEADER, runs=60, steps=120,
+    operation(
+        "late-leader-and-isr", "leaders change, and some replicas hear of it late", {"elections": 3, "fencings": 1},
+        NEW_LEADER, Faults(delay=3, drop=2),
     ),
-    Scenario(
-        "replication-rolling-crash", "one replica after the other crashes and comes back", KIP_320,
-        {**BUSY, "elections": 1},
-        faults=Faults(crash=3, targets=EVERYBODY), claims=EVERYTHING, witnesses=("IsrShrinks", "IsrExpands"), runs=60,
-        steps=120,
+    operation(
+        "rolling-crash", "one replica after the other crashes and comes back", {"elections": 1},
+        ("IsrShrinks", "IsrExpands"), Faults(crash=3, targets=EVERYBODY),
     ),
-    Scenario(
-        "replication-isolated-leader", "a leader is cut off from everybody but its clients", KIP_320,
-        {**BUSY, "elections": 2},
-        faults=Faults(
+    operation(
+        "isolated-leader", "a leader is cut off from everybody but its clients", {"elections": 2},
+        ("HighWatermarkRises", "IsrShrinks"),
+        Faults(
             partition=2, one_way=1, targets=EVERYBODY,
             links=tuple((a, b) for a in EVERYBODY for b in (*EVERYBODY, "controller") if a < b or b == "controller"),
         ),
-        claims=EVERYTHING, witnesses=("HighWatermarkRises", "IsrShrinks"), runs=60, steps=120,
+    ),
+    operation(
+        "slow-follower", "a follower pauses, falls out of the ISR and catches up", {}, ("HighWatermarkRises",),
+        Faults(pause=2, skew=1, targets=("r2", "r3")),
+    ),
+    operation(
+        "doubled-and-reordered", "requests and answers are doubled and reordered", {"elections": 2}, NEW_LEADER,
+        Faults(duplicate=3, reorder=3), network="fifo",
     ),
     Scenario(
-        "replication-slow-follower", "a follower pauses, falls out of the ISR and catches up", KIP_320, BUSY,
-        faults=Faults(pause=2, skew=1, targets=("r2", "r3")), claims=EVERYTHING, witnesses=("HighWatermarkRises",),
-        runs=60, steps=120,
-    ),
-    Scenario(
-        "replication-doubled-and-reordered", "requests and answers are doubled and reordered", KIP_320,
-        {**BUSY, "elections": 2},
-        network="fifo", faults=Faults(duplicate=3, reorder=3), claims=EVERYTHING, witnesses=NEW_LEADER, runs=60,
-        steps=120,
-    ),
-    Scenario(
-        "replication-tail-loss", "a crash loses what was not flushed, min.insync.replicas is 2", KIP_320,
+        "replication-tail-loss", "a crash loses what was not flushed, min.insync.replicas is 2", actors("kip-320"),
         {**CALM, "records": 3, "min-insync-replicas": 2, "consumers": 1}, {"flush": "lazy"},
-        faults=Faults(crash=2, targets=("r1", "r2")),
-        claims=("FollowerLogMatches", "IsrEligibility", *LIVENESS), witnesses=("RecordAcknowledged",), runs=60,
-        steps=120,
+        faults=Faults(crash=2, targets=("r1", "r2")), claims=("FollowerLogMatches", "IsrEligibility", *LIVENESS),
+        witnesses=("RecordAcknowledged",), runs=60, steps=120,
     ),
-    Scenario(
-        "replication-timed-failover", "the leader of three is down for a while, in timed mode", KIP_320,
-        {**BUSY, "elections": 2}, faults=Faults(targets=("r1",), timed=(Timed("crash", ("r1",), 20, 300),)),
-        claims=EVERYTHING, witnesses=("RecordAcknowledged",), mode="timed", runs=40, steps=150,
+    operation(
+        "timed-failover", "the leader of three is down for a while, in timed mode", {"elections": 2},
+        ("RecordAcknowledged",), Faults(targets=("r1",), timed=(Timed("crash", ("r1",), 20, 300),)), mode="timed",
+        runs=40, steps=150,
     ),
 )
 

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.model.module import ModuleOf, TlaModule
-from harness.model.spec import Next, flat
-from kafka_proto.replication.specs import kip_101, kip_279
+from harness.model.spec import flat
 from kafka_proto.replication.specs.async_isr import LEADER
+from kafka_proto.replication.specs.by_version import SPECS, VersionSpec
 from kafka_proto.replication.specs.names import replicas
 
 SOURCE = "https://github.com/hachikuji/kafka-specification"
@@ -23,21 +24,17 @@ OURS = {
 }
 
 
-def version(name: str, local_next: Next = ()) -> ModuleOf:
-    """Return what gives the module of a version of the base module; `local_next` is its `Next` where that is LOCAL."""
-
-    def module(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
-        plain = {
-            "LogSize": str(sizes["log-size"]), "MaxRecords": str(sizes["max-records"]),
-            "MaxLeaderEpoch": str(sizes["max-leader-epoch"]),
-        }
-        return TlaModule(
-            name, {"Replicas": replicas(sizes["replicas"])}, plain, (), ("WeakIsr", "StrongIsr", "LeaderInIsr"), OURS,
-            tuple(action.name for action in flat(local_next)), source=SOURCE,
-            as_written=not settings["repair"] and not settings.get("extend"),
-        )
-
-    return module
+def module(spec: VersionSpec, sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
+    """Return the module of a version of the base module, with the actions of its `Next` where that is LOCAL."""
+    plain = {
+        "LogSize": str(sizes["log-size"]), "MaxRecords": str(sizes["max-records"]),
+        "MaxLeaderEpoch": str(sizes["max-leader-epoch"]),
+    }
+    return TlaModule(
+        spec.module, {"Replicas": replicas(sizes["replicas"])}, plain, (), ("WeakIsr", "StrongIsr", "LeaderInIsr"),
+        OURS, tuple(action.name for action in flat(spec.next_state)) if spec.is_local else (), source=SOURCE,
+        as_written=not settings["repair"] and not settings.get("extend"),
+    )
 
 
 def async_isr(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
@@ -50,10 +47,6 @@ def async_isr(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModul
 
 
 MODULES: Mapping[str, ModuleOf] = {
-    "replication/truncate-to-high-watermark": version("KafkaTruncateToHighWatermark"),
-    "replication/kip-101": version("Kip101", kip_101.NEXT),
-    "replication/kip-279": version("Kip279", kip_279.NEXT),
-    "replication/kip-320-first-try": version("Kip320FirstTry"),
-    "replication/kip-320": version("Kip320"),
+    **{f"replication/{name}": partial(module, spec) for name, spec in SPECS.items()},
     "replication/async-isr": async_isr,
 }

@@ -6,9 +6,8 @@ from functools import partial
 
 from harness.model import ModelSpec, Setting, Size
 from kafka_proto.transactions.specs import diary_01, diary_02, gist
-from kafka_proto.transactions.versions.diary_02 import DIARY_02
-from kafka_proto.transactions.versions.repaired import REPAIRED
-from kafka_proto.transactions.versions.version import Version
+from kafka_proto.transactions.versions.departures import REPAIRED
+from kafka_proto.transactions.versions.diary_02 import DIARY_02, Version
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),

@@ -5,10 +5,21 @@ Every reason is a sentence that names who and what.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
+
+import attrs
 
 from harness.model import Message, Property, Reason, Step, View, always, eventually, sometimes
-from kafka_proto.transactions.messages import InitPidResponse, MessageType, Response, SpecError
+from kafka_proto.transactions.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    InitPidRequest,
+    InitPidResponse,
+    Response,
+    SpecError,
+)
 from kafka_proto.transactions.records import ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names
 
@@ -22,32 +33,54 @@ CODES = frozenset((SpecError.OK, SpecError.CONCURRENT_TRANSACTIONS, SpecError.NO
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
-def client_of(view: View, c: str) -> ClientRecord:
-    record: ClientRecord = view.at("client", c)
-    return record
+def variable(name: str) -> Callable[..., Any]:
+    """Return what reads a variable at an index."""
+    return lambda view, *index: view.at(name, *index)
 
 
-def log_of(view: View, b: str, p: str) -> tuple[Entry, ...]:
-    log: tuple[Entry, ...] = view.at("tc_log", b, p)
-    return log
+client_of: Callable[[View, str], ClientRecord] = variable("client")
+log_of: Callable[[View, str, str], tuple[Entry, ...]] = variable("tc_log")
+hwm_of: Callable[[View, str, str], int] = variable("tc_log_hwm")
+believed_of: Callable[[View, str, str], LogMetadata] = variable("tc_log_metadata")
 
 
-def hwm_of(view: View, b: str, p: str) -> int:
-    hwm: int = view.at("tc_log_hwm", b, p)
-    return hwm
+PARTITION_ERRORS = frozenset((SpecError.PRODUCER_FENCED, SpecError.INVALID_PRODUCER_ID_MAPPING))
+"""What the answer to an AddPartitionsToTxnRequest may carry besides the codes of an InitPidResponse."""
 
 
-def believed_of(view: View, b: str, p: str) -> LogMetadata:
-    metadata: LogMetadata = view.at("tc_log_metadata", b, p)
-    return metadata
+@attrs.frozen
+class MessageType:
+    """The specs' `MessageType`: what a message may carry, and between whom.
 
+    Diary 01's has no topic partitions, hence none of the messages about them.
+    """
 
-def message_type(constants: Names, codes: frozenset[SpecError]) -> MessageType:
-    """Return the type of all messages at the given constants; `codes` are those of an InitPidResponse."""
-    return MessageType(
-        frozenset(constants.clients), frozenset(constants.brokers), frozenset(constants.transactional_ids),
-        frozenset(constants.topic_partitions), codes,
-    )
+    k: Names
+    codes: frozenset[SpecError]
+    """What an InitPidResponse may carry."""
+
+    def __contains__(self, message: Message) -> bool:
+        match message:
+            case InitPidRequest(tid=asks_for):
+                return self._asks(message) and asks_for in self.k.transactional_ids
+            case InitPidResponse(code=error, pid=pid, pepoch=epoch):
+                return self._answers(message) and error in self.codes and pid >= -1 and epoch >= -1
+            case AddPartitionsToTxnRequest(pid=pid, pepoch=epoch, partitions=partitions):
+                known = message.tid in self.k.transactional_ids and self._has(partitions)
+                return self._asks(message) and known and pid >= 0 and epoch >= 0
+            case AddPartitionsToTxnResponse(code=error, partitions=partitions):
+                known = error in self.codes or error in PARTITION_ERRORS
+                return self._answers(message) and known and self._has(partitions)
+        return False
+
+    def _asks(self, message: Message) -> bool:
+        return message.source in self.k.clients and message.dest in self.k.brokers
+
+    def _answers(self, message: Message) -> bool:
+        return message.source in self.k.brokers and message.dest in self.k.clients
+
+    def _has(self, partitions: frozenset[str]) -> bool:
+        return bool(self.k.topic_partitions) and partitions.issubset(self.k.topic_partitions)
 
 
 def properties(constants: Names) -> tuple[Property, ...]:
@@ -56,12 +89,10 @@ def properties(constants: Names) -> tuple[Property, ...]:
     replicas = tuple((b, p) for p in partitions for b in brokers)
     pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
 
-    typed = message_type(constants, CODES)
+    typed = MessageType(constants, CODES)
 
     def type_ok(message: Message) -> Reason:
-        if message in typed:
-            return None
-        return f"no message of the protocol: {message.brief()}"
+        return None if message in typed else f"no message of the protocol: {message.brief()}"
 
     def clients_differ(view: View, pair: tuple[str, str]) -> Reason:
         one, other = (client_of(view, c) for c in pair)

@@ -90,13 +90,10 @@ DIARY = "https://github.com/Vanlightly/kafka-tlaplus, transactions/diary"
 
 def diary_01(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
     """Return `kafka_transactions` of diary 01: with `init=published` that of commit 9f1a1c88, else the later one."""
-    k = Names.of(sizes)
     published = settings["init"] == "published"
     return TlaModule(
-        "kafka_transactions",
-        {"TxnLogPartitions": k.txn_log_partitions, "Brokers": k.brokers, "Clients": k.clients,
-         "TransactionIds": k.transactional_ids},
-        {}, VALUES_01, MESSAGES, chosen={} if published else CHOSEN_01,
+        "kafka_transactions", {name: held for name, held in _sets(sizes).items() if name != "TopicPartitions"}, {},
+        VALUES_01, MESSAGES, chosen={} if published else CHOSEN_01,
         source=f"{DIARY}/01_InitPidRequest/tlaplus, {'commit 9f1a1c88' if published else 'the newest'}",
         as_written=not settings["repair"],
     )
@@ -104,19 +101,10 @@ def diary_01(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule
 
 def diary_02(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
     """Return `kafka_transactions` of diary 02."""
-    return _diary_02(sizes, as_written=not settings["repair"])
-
-
-def repaired(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
-    """Return `kafka_transactions` of diary 02, which nobody has published with the repairs."""
-    return _diary_02(sizes, as_written=False)
-
-
-def _diary_02(sizes: Mapping[str, int], as_written: bool) -> TlaModule:
     return TlaModule(
         "kafka_transactions", _sets(sizes), {"MaxTxnLogLeaderElections": str(sizes["elections"])}, VALUES_02,
         (*MESSAGES, "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs"), OURS, chosen=CHOSEN_02,
-        source=f"{DIARY}/02_AddPartitionsToTxn/tlaplus", as_written=as_written,
+        source=f"{DIARY}/02_AddPartitionsToTxn/tlaplus", as_written=settings.get("repair") == "",
     )
 
 
@@ -142,5 +130,6 @@ MODULES: Mapping[str, ModuleOf] = {
     "transactions/diary-01": diary_01,
     "transactions/diary-02": diary_02,
     "transactions/gist": gist,
-    "transactions/repaired": repaired,
+    "transactions/repaired": diary_02,
 }
+"""Nobody has published diary 02 with the repairs, which has no setting that says so."""

@@ -8,7 +8,7 @@ from kafka_proto.transactions.decisions.add_partitions import add_partitions
 from kafka_proto.transactions.decisions.outcome import DiaryOutcome
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest
 from kafka_proto.transactions.records import TxnMetadata
-from kafka_proto.transactions.versions.repaired import REPAIRED
+from kafka_proto.transactions.versions.departures import REPAIRED
 
 
 def lenient(

@@ -10,7 +10,7 @@ import pytest
 from compaction import spec as compaction
 from harness.model import Message, Model, Refusal, Value, View, slot
 from harness.model.spec import ITSELF, Change, Next, action, chosen, each, flat, processes, reasons
-from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
+from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.transactions.specs import diary_01, diary_02
 
 
@@ -103,15 +103,16 @@ def test_extensions_are_chosen_by_name_and_give_their_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [diary_01, diary_02, compaction, kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark],
-    ids=lambda spec: spec.__name__,
+    ("next_state", "fairness"),
+    [*((spec.NEXT, spec.FAIRNESS) for spec in (diary_01, diary_02, compaction)),
+     *((spec.next_state, spec.fairness) for spec in SPECS.values())],
+    ids=["diary-01", "diary-02", "compaction", *SPECS],
 )
-def test_fairness_is_about_actions_of_the_relation(spec: object) -> None:
+def test_fairness_is_about_actions_of_the_relation(next_state: Next, fairness: Mapping[str, str]) -> None:
     """What a fairness table names is in NEXT, and no name is there twice."""
-    names = [one.name for one in flat(spec.NEXT)]  # type: ignore[attr-defined]
+    names = [one.name for one in flat(next_state)]
     assert len(names) == len(set(names))
-    assert set(spec.FAIRNESS) <= set(names)  # type: ignore[attr-defined]
+    assert set(fairness) <= set(names)
 
 
 def test_a_parameter_that_is_no_text_is_refused_where_the_processes_are_made() -> None:

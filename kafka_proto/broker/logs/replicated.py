@@ -14,7 +14,7 @@ import attrs
 from harness.model import Local, Message, Parts, Turn, Value
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
 from kafka_proto.broker.state import METADATA
-from kafka_proto.replication import leading, partition
+from kafka_proto.replication import leading, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.replication.messages import (
@@ -24,7 +24,7 @@ from kafka_proto.replication.messages import (
     PartitionMessage,
 )
 from kafka_proto.replication.messages import ReplicaError as ReplicaError
-from kafka_proto.replication.partition import Completed, Replica, ReplicaOutcome, ReplicaState
+from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, leads
 
 REPLICA = Parts("replica", ReplicaState)
 """By partition: the replicas that a broker hosts."""
@@ -58,7 +58,7 @@ class ReplicatedLog(Log):
     def restarted(self, local: Local) -> Local:
         """Start again from what is on disk, or from nothing where the disk is lost."""
         for p, k in self.hosts.items():
-            survivor = partition.restarted(local[REPLICA[p]], loses_tail=not k.flushes_each)
+            survivor = replica_state.restarted(local[REPLICA[p]], loses_tail=not k.flushes_each)
             if self.loses_disk:
                 survivor = ReplicaState(broker_epoch=survivor.broker_epoch)
             local = local.put(REPLICA[p], survivor)
@@ -72,7 +72,7 @@ class ReplicatedLog(Log):
                 yield Turn("LoadTxnLog", (self.name, p), role.loaded(local, p, log_of(state)))
             for follower in state.followers:
                 if self.may_expand_isr(k, state, follower):
-                    outcome = partition.propose_isr(k, state, state.isr | {follower})
+                    outcome = leading.propose_isr(k, state, state.isr | {follower})
                     yield self.turn("ProposeExpandIsr", (self.name, p, follower), local, p, outcome)
 
     def may_expand_isr(self, k: Replica, state: ReplicaState, follower: str) -> bool:
@@ -82,9 +82,9 @@ class ReplicatedLog(Log):
         the follower holds all that the leader held when it was elected, which is Kafka's own rule.
         """
         if not self.waits_for_min_isr or leading.has_enough_in_sync(k, state):
-            return partition.may_expand_isr(k, state, follower)
+            return leading.may_expand_isr(k, state, follower)
         end_offset = leading.known_end_offset(state, follower)
-        if not partition.leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
+        if not leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
             return False
         return end_offset >= start_of_epoch(state)
 
@@ -94,7 +94,7 @@ class ReplicatedLog(Log):
         Kafka reads up to the end of the log without waiting, so that a coordinator may refuse a client because of a
         transition that the next leader does not have.
         """
-        return partition.leads(k, state) and state.high_watermark == len(state.log)
+        return leads(k, state) and state.high_watermark == len(state.log)
 
     def may_append(self, local: Local, p: str) -> bool:
         """Say whether a record would be taken with `acks=all`."""
@@ -152,7 +152,7 @@ class ReplicatedLog(Log):
         return self.followed(local, wanted.partition, outcome)
 
     def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> ReplicaOutcome:
-        return partition.produce(k, state, record, "all", callback)
+        return leading.append(k, state, record, "all", callback)
 
     def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: ReplicaOutcome) -> Turn[Local]:
         """Return the turn that an outcome of a replica is, with all that follows from it at once."""
@@ -167,11 +167,11 @@ class ReplicatedLog(Log):
         """
         k, part, role = self.hosts[p], REPLICA[p], self.roles[p]
         local = local.put(part, outcome.state)
-        if role.loads_at_once and partition.leads(k, outcome.state) and not role.serves(local, p):
+        if role.loads_at_once and leads(k, outcome.state) and not role.serves(local, p):
             local = self.loaded(local, p, log_of(outcome.state), outcome.state.high_watermark)
         effect = self.called_back(local, p, outcome)
         while self.may_raise(k, effect.local[part]):
-            raised = partition.increase_high_watermark(k, effect.local[part])
+            raised = leading.increase_high_watermark(k, effect.local[part])
             local = effect.local.put(part, raised.state)
             if role.serves(local, p):
                 local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
@@ -182,7 +182,7 @@ class ReplicatedLog(Log):
         """Say whether the high watermark may pass a record."""
         if self.waits_for_min_isr and not leading.has_enough_in_sync(k, state):
             return False
-        return partition.may_increase_high_watermark(k, state)
+        return leading.may_increase_high_watermark(k, state)
 
     def called_back(self, local: Local, p: str, outcome: ReplicaOutcome) -> Effect:
         """Return an outcome's messages and flush after the callbacks of its records, committed or failed, have run."""
@@ -202,7 +202,7 @@ class ReplicatedLog(Log):
 
     def timers(self, local: Local) -> tuple[str, ...]:
         states = [(k, local[REPLICA[p]]) for p, k in self.hosts.items()]
-        lags = any(partition.lagging(k, state) for k, state in states)
+        lags = any(leading.lagging(k, state) for k, state in states)
         dirty = any(not k.flushes_each and state.flushed < len(state.log) for k, state in states)
         return (*(("ReplicaLagTime",) if lags else ()), *(("LogFlushInterval",) if dirty else ()))
 
@@ -216,8 +216,8 @@ class ReplicatedLog(Log):
             return
         for p, k in self.hosts.items():
             state = local[REPLICA[p]]
-            for follower in sorted(partition.lagging(k, state)):
-                outcome = partition.propose_isr(k, state, state.isr - {follower})
+            for follower in sorted(leading.lagging(k, state)):
+                outcome = leading.propose_isr(k, state, state.isr - {follower})
                 yield self.turn("ProposeShrinkIsr", (self.name, p, follower), local, p, outcome)
 
 

@@ -27,7 +27,7 @@ from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.decisions.outcome import DiaryOutcome
 from kafka_proto.transactions.records import FINISHED, PREPARED
-from kafka_proto.transactions.versions.repaired import REPAIRED
+from kafka_proto.transactions.versions.departures import REPAIRED
 
 
 def request_of(view: View, b: str, *kinds: type) -> RequestTaken | None:

@@ -15,7 +15,7 @@ from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import log, truncation
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs import kip_320_first_try
-from kafka_proto.replication.specs.kip_101 import offset_for_leader_epoch
+from kafka_proto.replication.specs.by_version import offset_for_leader_epoch
 from kafka_proto.replication.specs.kip_320 import is_following_leader_epoch
 from kafka_proto.replication.specs.names import (
     ReplicationNames,

@@ -6,22 +6,13 @@ and with none the state graph is the published one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import combinations
 
-import attrs
-
-from harness.model import Faults, Model, Network, View, slot
-from harness.model.spec import Change, Index, Next, Writes, action, chosen, each, processes
+from harness.model import View, slot
+from harness.model.spec import Change, Index, Next, Writes, action, each
 from kafka_proto.replication.records import NIL, members
-from kafka_proto.replication.specs import async_isr
-from kafka_proto.replication.specs.async_isr import (
-    AsyncIsrNames,
-    constants,
-    high_watermark,
-    leader_request,
-    offset_of,
-)
+from kafka_proto.replication.specs.async_isr import AsyncIsrNames, high_watermark, leader_request, offset_of
 
 
 def several_followers(k: AsyncIsrNames) -> Iterable[Index]:
@@ -79,12 +70,3 @@ def forget_pending_isr(k: AsyncIsrNames, view: View) -> Iterable[Change]:
 
 
 ACTIONS: Next = (early_expand_isr, shrink_isr_by_many, lapse_requests, forget_pending_isr)
-
-
-def build(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
-) -> Model:
-    """Build the model at a size, with the extension actions that the settings name."""
-    model = async_isr.build(sizes, settings, network, faults, history_variables)
-    own = chosen(ACTIONS, settings["extend"].split(","))
-    return attrs.evolve(model, processes=(*model.processes, *processes(own, constants(sizes, settings))))

@@ -11,26 +11,12 @@ from typing import cast
 
 import attrs
 
-from harness.model import (
-    Faults,
-    Kind,
-    Model,
-    Network,
-    Property,
-    Reason,
-    Step,
-    Value,
-    View,
-    always,
-    departed,
-    slot,
-    sometimes,
-)
-from harness.model.spec import Change, Next, Writes, action, each, processes
+from harness.model import Kind, Property, Reason, Step, Value, View, always, departed, slot, sometimes
+from harness.model.spec import Change, Next, Writes, action, each
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.records import NIL, Isr, members
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
+from kafka_proto.replication.versions import COUNTS, DEPARTURES
 
 LEADER = "r1"
 CHECKED = ("MCTypeOk", "ValidHighWatermark")
@@ -255,15 +241,3 @@ def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> AsyncIsr
     """Return the constants for the given sizes and settings."""
     bounds = AsyncIsrNames(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"])
     return departed(bounds, DEPARTURES, COUNTS[settings["counts"]])
-
-
-def build(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
-) -> Model:
-    """Build the model at a size."""
-    k = constants(sizes, settings)
-    return Model(
-        "replication/async-isr", processes(NEXT, k), (initial(k),),
-        network, faults, properties(k), {}, history_variables, sizes, settings, types=(IsrMessage,),
-        symmetric=(k.followers,), constraint=constraint(k), claimed=CHECKED,
-    )

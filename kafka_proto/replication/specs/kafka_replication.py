@@ -6,12 +6,12 @@ They stay for ever and may be obeyed late, never, or in any order. A follower co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from harness.model import Kind, View, slot
-from harness.model.spec import Change, Writes, action, each
+from harness.model.spec import Action, Change, Next, Writes, action, each
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import isr, leadership, log
+from kafka_proto.replication import isr, leadership, log, truncation
 from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.specs.names import (
     NOBODY,
@@ -188,25 +188,6 @@ def increased(leader: str, high_watermark: int) -> Change:
     return Change(((slot("replicaState", leader, "hw"), high_watermark + 1),), f"{leader} to {high_watermark + 1}")
 
 
-LookUp = Callable[[View, str, str], int]
-"""To which offset a version truncates, given a view, the leader and the follower."""
-
-
-def become_follower_and_truncate_to(
-    view: View, replica: str, leader: str, epoch: str, look_up: LookUp
-) -> Iterable[Change]:
-    """A replica obeys a LeaderAndIsr request that makes another one leader (`BecomeFollowerAndTruncateTo`)."""
-    request = newer_request(view, replica, leader, epoch)
-    if request is None:
-        return
-    if request.leader is None:
-        yield without_leader(replica, request)
-        return
-    offset = look_up(view, leader, replica)
-    if offset <= end_of(view, replica):
-        yield follow_from(view, replica, request, offset)
-
-
 def newer_request(view: View, replica: str, leader: str, epoch: str) -> LeaderAndIsrRequest | None:
     """Return the request of an epoch if it names this leader (perhaps `NOBODY`) and the replica is behind it."""
     request = request_of(view, epoch)
@@ -256,3 +237,18 @@ def replicate_to(k: ReplicationNames, view: View, leader: str, follower: str) ->
     high_watermark = hw.after_fetch(hw_of(view, leader), end + 1)
     writes = (*appended(view, follower, record), (slot("replicaState", follower, "hw"), high_watermark))
     yield Change(writes, f"{follower} from {leader} record {record.id}")
+
+
+def first_non_matching_offset(view: View, leader: str, follower: str) -> int:
+    """Look up where to truncate (`FirstNonMatchingOffsetFromTail`); a follower with an empty log need not."""
+    if end_of(view, follower) == 0:
+        return 0
+    return truncation.by_matching_records(log_of(view, leader), log_of(view, follower))
+
+
+def next_state(expand: Action, shrink: Action, increase: Action, follow: Action, *fetch: Action) -> Next:
+    """The next-state relation of a version, a step of any of these, from the actions that differ between versions."""
+    return (
+        controller_elect_leader, controller_shrink_isr, become_leader, expand, shrink, leader_write, increase, follow,
+        *fetch,
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
-from harness.model.spec import Change, Next, action, each
+from harness.model.spec import Change, action, each
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr
 from kafka_proto.replication.specs import kafka_replication as base
-from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
+from kafka_proto.replication.specs.kafka_replication import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
     Known,
     ReplicationNames,
@@ -100,23 +100,7 @@ def fenced_follower_fetch(k: ReplicationNames, view: View, follower: str, leader
         yield from base.replicate_to(k, view, leader, follower)
 
 
-NEXT: Next = (
-    base.controller_elect_leader,
-    base.controller_shrink_isr,
-    base.become_leader,
-    fenced_leader_expand_isr,
-    fenced_leader_shrink_isr,
-    base.leader_write,
-    fenced_leader_inc_high_watermark,
-    fenced_become_follower_and_truncate,
-    fenced_follower_fetch,
+NEXT = base.next_state(
+    fenced_leader_expand_isr, fenced_leader_shrink_isr, fenced_leader_inc_high_watermark,
+    fenced_become_follower_and_truncate, fenced_follower_fetch,
 )
-"""The next-state relation: a step of any of these."""
-
-FAIRNESS = {
-    "FencedLeaderIncHighWatermark": "strong",
-    "FencedLeaderExpandIsr": "strong",
-    "LeaderWrite": "strong",
-    "FencedBecomeFollowerAndTruncate": "weak",
-    "BecomeLeader": "weak",
-}

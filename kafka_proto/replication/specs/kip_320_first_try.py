@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
-from harness.model.spec import Change, Next, action, each
+from harness.model.spec import Change, action, each
 from kafka_proto.replication import isr, truncation
 from kafka_proto.replication.specs import kafka_replication as base
-from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
     ReplicationNames,
     end_of,
@@ -97,30 +96,11 @@ def follower_truncate(k: ReplicationNames, view: View, follower: str, leader: st
     if not is_following(view, leader, follower):
         return
     if truncation.is_needed(log_of(view, leader), log_of(view, follower)):
-        offset = first_non_matching_offset(view, leader, follower)
+        offset = base.first_non_matching_offset(view, leader, follower)
         yield Change(base.truncated(view, follower, offset), f"{follower} of {leader} from {offset}")
 
 
-NEXT: Next = (
-    base.controller_elect_leader,
-    base.controller_shrink_isr,
-    base.become_leader,
-    leader_expand_isr_better_fencing,
-    leader_shrink_isr_better_fencing,
-    base.leader_write,
-    improved_leader_inc_high_watermark,
-    become_follower,
-    follower_fetch,
-    follower_truncate,
+NEXT = base.next_state(
+    leader_expand_isr_better_fencing, leader_shrink_isr_better_fencing, improved_leader_inc_high_watermark,
+    become_follower, follower_fetch, follower_truncate,
 )
-"""The next-state relation: a step of any of these."""
-
-FAIRNESS = {
-    "ImprovedLeaderIncHighWatermark": "strong",
-    "LeaderExpandIsrBetterFencing": "strong",
-    "LeaderWrite": "strong",
-    "BecomeFollower": "weak",
-    "BecomeLeader": "weak",
-}
-"""The spec's formula names LeaderExpandIsr, which its `Next` does not have. Here is what that implies for the action in
-its place."""

@@ -7,23 +7,21 @@ spec's own variables from them. What the actions do is said in `kafka_replicatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import permutations, product
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
 from harness.model import FrozenMap, Model, State, Value, View, departed, slot
 from harness.model.spec import Index
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
-from kafka_proto.replication.versions.base import AS_WRITTEN, BaseVersion
-from kafka_proto.replication.versions.departures import DEPARTURES
+from kafka_proto.replication.versions import AS_WRITTEN, DEPARTURES, BaseVersion
 
 NOBODY = "NONE"
 """The string by which the spec says that nobody leads. In slots it is None."""
 NONE = FrozenMap({"$str": NOBODY})
 """The same in the encoding of the published state graphs."""
-
 
 
 @attrs.frozen
@@ -72,62 +70,36 @@ def initial(k: ReplicationNames) -> dict[str, Value]:
     return state
 
 
-def leader_of(view: View, replica: str) -> str | None:
-    """Read in whom a replica believes."""
-    return cast("str | None", view.at("replicaState", replica, "leader"))
+def of_replica(variable: str, field: str) -> Callable[[View, str], Any]:
+    """Return what reads a field of a variable that is a function of the replicas."""
+    return lambda view, replica: view.at(variable, replica, field)
 
 
-def epoch_of(view: View, replica: str) -> int:
-    """Read the leader epoch that a replica knows."""
-    return cast(int, view.at("replicaState", replica, "leaderEpoch"))
-
-
-def isr_of(view: View, replica: str) -> Isr:
-    """Read the ISR that a replica knows."""
-    return cast(Isr, view.at("replicaState", replica, "isr"))
-
-
-def hw_of(view: View, replica: str) -> int:
-    """Read a replica's high watermark."""
-    return cast(int, view.at("replicaState", replica, "hw"))
-
-
-def end_of(view: View, replica: str) -> int:
-    """Read the end offset of a replica's log."""
-    return cast(int, view.at("replicaLog", replica, "endOffset"))
-
-
-def log_of(view: View, replica: str) -> Log:
-    """Read the records of a replica's log."""
-    return cast(Log, view.at("replicaLog", replica, "records"))
+leader_of: Callable[[View, str], str | None] = of_replica("replicaState", "leader")
+"""In whom a replica believes."""
+epoch_of: Callable[[View, str], int] = of_replica("replicaState", "leaderEpoch")
+"""The leader epoch that a replica knows."""
+isr_of: Callable[[View, str], Isr] = of_replica("replicaState", "isr")
+"""The ISR that a replica knows."""
+hw_of: Callable[[View, str], int] = of_replica("replicaState", "hw")
+"""A replica's high watermark."""
+end_of: Callable[[View, str], int] = of_replica("replicaLog", "endOffset")
+"""The end offset of a replica's log."""
+log_of: Callable[[View, str], Log] = of_replica("replicaLog", "records")
+"""The records of a replica's log."""
 
 
 class Known:
     """What a replica knows, read when it is asked for."""
 
     def __init__(self, view: View, replica: str) -> None:
-        self._view = view
-        self._replica = replica
+        self._asked = (view, replica)
 
-    @property
-    def isr(self) -> Isr:
-        return isr_of(self._view, self._replica)
-
-    @property
-    def high_watermark(self) -> int:
-        return hw_of(self._view, self._replica)
-
-    @property
-    def log(self) -> Log:
-        return log_of(self._view, self._replica)
-
-    @property
-    def end_offset(self) -> int:
-        return end_of(self._view, self._replica)
-
-    @property
-    def leader_epoch(self) -> int:
-        return epoch_of(self._view, self._replica)
+    isr = property(lambda self: isr_of(*self._asked))
+    high_watermark = property(lambda self: hw_of(*self._asked))
+    log = property(lambda self: log_of(*self._asked))
+    end_offset = property(lambda self: end_of(*self._asked))
+    leader_epoch = property(lambda self: epoch_of(*self._asked))
 
 
 def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:

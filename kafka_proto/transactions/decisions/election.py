@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from kafka_proto.transactions.messages import Response
 from kafka_proto.transactions.records import Entry, TxnMetadata
@@ -57,8 +57,3 @@ def materialized_alone(
 ) -> TxnMetadata | None:
     """S3, as written: what the broker knows of ids on other partitions is forgotten."""
     return materialized_beside_others(on_partition, loaded, None)
-
-
-def replay(log: Iterable[Entry]) -> Mapping[str, TxnMetadata]:
-    """Return the metadata that a committed log prefix stands for: the last transition of each id."""
-    return {entry.tid: entry.transition for entry in log}

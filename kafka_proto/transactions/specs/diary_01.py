@@ -34,14 +34,10 @@ from harness.model.spec import ITSELF, Change, Next, Writes, action, each, proce
 from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.decisions.outcome import transition
 from kafka_proto.transactions.messages import InitPidRequest, InitPidResponse, SpecError, answer
-from kafka_proto.transactions.properties import message_type, no_bad_state
+from kafka_proto.transactions.properties import MessageType, no_bad_state
 from kafka_proto.transactions.records import ClientPhase, TxnMetadata, fresh_metadata
 from kafka_proto.transactions.specs.diary_02 import outcome
-from kafka_proto.transactions.specs.names import (
-    Names,
-    spread,
-    symmetric,
-)
+from kafka_proto.transactions.specs.names import Names, spread, symmetric
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.diary_01 import DIARY_01, PidVersion
 
@@ -215,7 +211,7 @@ def initial(constants: Names, home: Mapping[str, str], leader: Mapping[str, str]
 
 def properties(constants: Names) -> tuple[Property, ...]:
     """The invariants, the liveness property and the witnesses of diary 01."""
-    typed = message_type(constants, CODES)
+    typed = MessageType(constants, CODES)
 
     def type_ok(message: Message) -> Reason:
         return None if message in typed else f"no message of the protocol: {message.brief()}"

@@ -23,13 +23,9 @@ from kafka_proto.transactions.messages import (
 )
 from kafka_proto.transactions.properties import properties
 from kafka_proto.transactions.records import TYPES, ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
-from kafka_proto.transactions.specs.names import (
-    Names,
-    initial,
-    symmetric,
-)
+from kafka_proto.transactions.specs.names import Names, initial, symmetric
 from kafka_proto.transactions.versions.departures import DEPARTURES
-from kafka_proto.transactions.versions.version import Version
+from kafka_proto.transactions.versions.diary_02 import Version
 
 
 @action("SendInitPidRequest", each("clients"), by=ITSELF)

@@ -11,20 +11,12 @@ from harness.model.spec import Next
 from kafka_proto.transactions.specs import diary_02
 from kafka_proto.transactions.specs.names import Names
 from kafka_proto.transactions.versions.departures import DEPARTURES
-from kafka_proto.transactions.versions.gist import GIST
+from kafka_proto.transactions.versions.diary_02 import GIST
 
 become_leader = attrs.evolve(diary_02.elect_leader, name="BecomeLeader")
 
-NEXT: Next = (
-    diary_02.send_init_pid_request,
-    diary_02.receive_init_pid_request,
-    diary_02.receive_init_pid_response,
-    diary_02.send_add_partitions,
-    diary_02.receive_add_partitions_request,
-    diary_02.receive_add_partitions_response,
-    (diary_02.commit_txn_log_append, become_leader, diary_02.become_follower),
-)
-"""The next-state relation: a step of any of these. Of CompletePartialTxn it says so in a comment only (S5)."""
+NEXT: Next = (*diary_02.NEXT[:6], (diary_02.commit_txn_log_append, become_leader, diary_02.become_follower))
+"""The next-state relation: that of diary 02, but of CompletePartialTxn it speaks in a comment only (S5)."""
 
 
 def build(

@@ -30,7 +30,7 @@ from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
 from harness.simulate.strategies.strategy import RandomStrategy
-from kafka_proto.replication import partition, truncation
+from kafka_proto.replication import leading, partition, replica_state, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
 from kafka_proto.replication.messages import (
@@ -43,12 +43,11 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpochResponse,
     ReplicaError,
 )
-from kafka_proto.replication.partition import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.records import ReplicaEntry
+from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.replication.versions import VERSIONS
-from kafka_proto.replication.versions.departures import DEPARTURES
+from kafka_proto.replication.versions import DEPARTURES, VERSIONS
 
 SIZES = {"replicas": 3, "producers": 1, "consumers": 1, "records": 2, "polls": 2, "elections": 2, "fencings": 1}
 EVERYBODY = ("r1", "r2", "r3")
@@ -271,11 +270,11 @@ def test_leader_that_crashed_does_not_lead_on() -> None:
     k = Replica("r1", VERSIONS["kip-320"])
     announced = LeaderAndIsrRequest("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
     leads = partition.obey(k, ReplicaState(), announced).state
-    assert partition.leads(k, leads)
-    again = partition.restarted(leads)
-    assert not partition.leads(k, again) and again.leader == "r1" and again.broker_epoch == 1
-    assert not partition.leads(k, heard(k, again, announced).state)
-    assert partition.produce(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
+    assert replica_state.leads(k, leads)
+    again = replica_state.restarted(leads)
+    assert not replica_state.leads(k, again) and again.leader == "r1" and again.broker_epoch == 1
+    assert not replica_state.leads(k, heard(k, again, announced).state)
+    assert leading.append(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
 
 
 def test_proposed_members_count_from_the_moment_of_sending() -> None:
@@ -287,11 +286,11 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
         k = Replica("r1", version)
         s = partition.obey(k, ReplicaState(), announced).state
         s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
-        assert partition.may_expand_isr(k, s, "r2")
-        proposed = partition.propose_isr(k, s, isr | {"r2"})
+        assert leading.may_expand_isr(k, s, "r2")
+        proposed = leading.propose_isr(k, s, isr | {"r2"})
         assert isinstance(proposed.sent[0], AlterPartitionRequest) and proposed.sent[0].broker_epochs["r2"] == 0
-        s = partition.produce(k, proposed.state, "m", "all", None).state
-        assert partition.may_increase_high_watermark(k, s) is rises
+        s = leading.append(k, proposed.state, "m", "all", None).state
+        assert leading.may_increase_high_watermark(k, s) is rises
 
 
 def test_refusal_is_of_the_proposal_that_it_names() -> None:
@@ -300,7 +299,7 @@ def test_refusal_is_of_the_proposal_that_it_names() -> None:
     announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
     s = partition.obey(k, ReplicaState(), announced).state
     s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
-    s = partition.propose_isr(k, s, isr | {"r2"}).state
+    s = leading.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
         refusal = AlterPartitionResponse(
             ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}), source="controller", dest="r1"

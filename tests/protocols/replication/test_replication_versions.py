@@ -22,10 +22,11 @@ from kafka_proto.replication.extensions import ACTIONS, STALE
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.quorum import initial
 from kafka_proto.replication.records import Record, ReplicaEntry
-from kafka_proto.replication.refinement import NEXT, ReplicationGhost, checked
+from kafka_proto.replication.refinement import ReplicationGhost, checked
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS
 from kafka_proto.replication.specs import async_isr, kip_320_first_try
+from kafka_proto.replication.specs.by_version import SPECS
 
 EVERYBODY = ("r1", "r2", "r3")
 VERSIONS = ("truncate-to-high-watermark", "kip-101", "kip-279", "kip-320-first-try")
@@ -55,7 +56,7 @@ def test_runs_of_a_version_follow_its_spec(version: str) -> None:
     """No step of any run is missing in the spec, and each of its actions is taken."""
     totals = timed_campaign(version)
     assert (totals.runs, totals.failed) == (12, 0), totals.explanation
-    possible = {action.name for action in NEXT[version]} - {"FollowerTruncate"}
+    possible = {action.name for action in SPECS[version].next_state} - {"FollowerTruncate"}
     assert possible <= {name for name, count in totals.actions.items() if count}
     assert totals.extensions["EmptyFetch"] and totals.extensions["ForgetHighWatermark"]
 

@@ -16,15 +16,13 @@ from harness.model import departed
 from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, SpecError
 from kafka_proto.transactions.records import TxnMetadata
-from kafka_proto.transactions.versions.departures import DEPARTURES
+from kafka_proto.transactions.versions.departures import DEPARTURES, REPAIRED
 from kafka_proto.transactions.versions.diary_01 import DIARY_01
-from kafka_proto.transactions.versions.diary_02 import DIARY_02
-from kafka_proto.transactions.versions.gist import GIST
-from kafka_proto.transactions.versions.repaired import REPAIRED
+from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST
 
 REGISTER = '    spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),\n'
 LINE = '    spec_model(LENIENT, "a toy"),\n'
-IMPORT = "from kafka_proto.transactions.versions.diary_02 import DIARY_02\n"
+IMPORT = "from kafka_proto.transactions.versions.diary_02 import DIARY_02, Version\n"
 SIZES = ("--size", "transactional-ids=1", "--size", "elections=0", "--size", "brokers=1")
 
 

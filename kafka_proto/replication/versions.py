@@ -1,0 +1,67 @@
+"""The versions of replication by their decisions, for replicas and for the base module; departures from them.
+
+A version for replicas is the one before it with other decisions. Before KIP-101 nobody looks anything up, so its
+decisions about look-ups are those of KIP-101. AsyncIsr says nothing of truncation, nor of fences; ours are KIP-320's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from harness.model import Departure
+from kafka_proto.replication import following, high_watermark, isr, leadership, leading
+from kafka_proto.replication.records import Isr
+from kafka_proto.replication.replica_state import ReplicaVersion
+
+KIP_101 = ReplicaVersion(
+    name="kip-101",
+    title="truncation by leader epoch",
+    follow=following.ask_where_to_truncate,
+    learn_end_offset=following.truncate_to_end_offset,
+    answer_look_up=leading.answer_end_offset,
+    answer_fetch=leading.answer_fetch,
+    may_expand=isr.may_expand,
+    counted=high_watermark.counted,
+)
+TRUNCATE_TO_HIGH_WATERMARK = attrs.evolve(
+    KIP_101, name="truncate-to-high-watermark", title="truncation to the own high watermark",
+    follow=following.truncate_to_high_watermark,
+)
+KIP_279 = attrs.evolve(
+    KIP_101, name="kip-279", title="truncation to the last shared record",
+    learn_end_offset=following.truncate_or_ask_again, answer_look_up=leading.answer_largest_epoch,
+)
+KIP_320_FIRST_TRY = attrs.evolve(
+    KIP_279, name="kip-320-first-try", title="truncation when a fetch fails", follow=following.keep_log,
+    answer_fetch=leading.answer_fetch_unless_diverging, may_expand=isr.may_expand_in_epoch,
+)
+KIP_320 = attrs.evolve(
+    KIP_279, name="kip-320", title="fencing by leader epoch", answer_look_up=leading.answer_look_up_in_epoch,
+    answer_fetch=leading.answer_fetch_in_epoch, may_expand=isr.may_expand_in_epoch,
+)
+ASYNC_ISR = attrs.evolve(KIP_320, name="async-isr", title="ISR changes proposed to the controller")
+ALL = (TRUNCATE_TO_HIGH_WATERMARK, KIP_101, KIP_279, KIP_320_FIRST_TRY, KIP_320, ASYNC_ISR)
+VERSIONS = {version.name: version for version in ALL}
+
+
+@attrs.frozen(kw_only=True)
+class BaseVersion:
+    """A version of the base module KafkaReplication."""
+
+    shrink_by_controller: Callable[[str, str | None, Isr], tuple[str | None, Isr] | None]
+    leaders: Callable[[tuple[str, ...], str], tuple[str, ...]]
+
+
+AS_WRITTEN = BaseVersion(shrink_by_controller=isr.shrink_to_nobody, leaders=leadership.leaders_named)
+DEPARTURES = (
+    Departure("S8", "removing a replica that does not lead can leave the ISR empty",
+              {"shrink_by_controller": isr.shrink_by_controller}),
+    Departure("S10", "a request without a leader is never applied by anybody",
+              {"leaders": leadership.leaders_or_nobody}),
+    Departure("RP-10", "a proposed member does not count yet", {"counted": high_watermark.counted_without_pending}),
+)
+"""By the ids of docs/models.md. S7 and S9 are about properties: they stand in `properties`, as written and as meant."""
+COUNTS = {"potential-isr": "", "isr": "RP-10"}
+"""The values of the setting `counts` by the departure that each is."""
