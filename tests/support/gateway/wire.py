@@ -43,10 +43,10 @@ class Talk:
         self.outputs.append(found)
         return list(found)
 
-    def connect(self) -> int:
+    def connect(self, broker: int = 1) -> int:
         """Return the number of a new connection."""
         self._opened += 1
-        self.give(Opened(self._opened - 1, self.now))
+        self.give(Opened(self._opened - 1, self.now, broker))
         self._asked[self._opened - 1] = []
         return self._opened - 1
 
