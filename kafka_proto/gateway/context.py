@@ -17,7 +17,7 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
+from kafka_proto.requests import Error, partition_index, partition_name, topic_of
 
 NO_ERROR = 0
 MOST_PARTITIONS = 10_000
@@ -61,11 +61,6 @@ class AskedBroker:
     """The ghost: the transaction that the request is of."""
 
     @property
-    def now(self) -> int:
-        """Return the time in milliseconds."""
-        return self.cluster.now
-
-    @property
     def name(self) -> str:
         return f"b{self.asked}"
 
@@ -73,10 +68,6 @@ class AskedBroker:
     def there(self) -> tuple[int, ...]:
         """Return the brokers that are known to be up."""
         return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.absent)
-
-    def has(self, topic: str, index: int) -> bool:
-        """Say whether a partition is there for clients: those of internal topics are not."""
-        return 0 <= index < self.partitions(topic)
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic has that clients know, 0 where there is none."""
@@ -86,10 +77,6 @@ class AskedBroker:
         """Return the number of a partition's leader as the broker knows it, -1 where it knows of none."""
         leader = self.cluster.known(self.name, p).leader
         return number_of(leader) if leader else -1
-
-    def coordinator(self, key: str, is_group: bool) -> int:
-        """Return the number of the broker that coordinates a group or a transactional id, -1 where nobody does."""
-        return self.leader(OFFSETS_PARTITION if is_group else self.cluster.placement.transaction_partition(key))
 
 
 Api = Callable[[AskedBroker, WireRequest], Handling]
@@ -114,7 +101,7 @@ def number(error: Error) -> int:
 
 def wrong_place(here: AskedBroker, topic: str, index: int) -> Error | None:
     """Return the error for a partition that is not there, or that another broker leads; None where there is none."""
-    if not here.has(topic, index):
+    if not 0 <= index < here.partitions(topic):
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return None if here.cluster.leads(here.name, partition_name(topic, index)) else Error.NOT_LEADER_OR_FOLLOWER
 

@@ -131,7 +131,7 @@ def _batch(
     error, reason, decisions = Error.NONE, None, here.cluster.version.leader
     ahead = decisions.timestamp_after_max_ms
     try:
-        check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.now + ahead,
+        check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.cluster.now + ahead,
                     decisions.takes_append_time)
     except BadBatch as bad:
         error, reason = Error(bad.error), str(bad)
@@ -156,35 +156,28 @@ def _appended(
 
 
 def fetch(here: AskedBroker, request: WireRequest) -> Handling:
-    """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says."""
-    message = request.message
-    until = here.now + message["max_wait"]
-    while True:
-        fields, size, is_final = yield from read(here, request)
-        if is_final or size >= message["min_bytes"] or until <= here.now:
-            return Reply(fields)
-        yield Waits(until)
+    """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says.
 
-
-def read(
-    here: AskedBroker, request: WireRequest
-) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int, bool]]:
-    """Return what a fetch finds, how many bytes of records that is, and whether an error ends its waiting."""
+    An error ends its waiting.
+    """
     message = request.message
     level = IsolationLevel.READ_COMMITTED if message["isolation_level"] == 1 else IsolationLevel.READ_UNCOMMITTED
-    left, size, is_final = message.get("max_bytes", 2**31 - 1), 0, False
-    topics = []
-    for topic in message["topics"]:
-        results = []
-        for wanted in topic["partitions"]:
-            bound = min(left, wanted["partition_max_bytes"])
-            fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
-            size += found
-            left = max(0, left - found)
-            is_final = is_final or fields["error_code"] != NO_ERROR
-            results.append(fields)
-        topics.append({"topic": topic["topic"], "partitions": tuple(results)})
-    return {"responses": tuple(topics), "session_id": 0}, size, is_final
+    until = here.cluster.now + message["max_wait"]
+    while True:
+        left, size, is_final, topics = message.get("max_bytes", 2**31 - 1), 0, False, []
+        for topic in message["topics"]:
+            results = []
+            for wanted in topic["partitions"]:
+                bound = min(left, wanted["partition_max_bytes"])
+                fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
+                size += found
+                left = max(0, left - found)
+                is_final = is_final or fields["error_code"] != NO_ERROR
+                results.append(fields)
+            topics.append({"topic": topic["topic"], "partitions": tuple(results)})
+        if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
+            return Reply({"responses": tuple(topics), "session_id": 0})
+        yield Waits(until)
 
 
 def _partition(
