@@ -8,19 +8,13 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, inject
+from support.gateway.wire import Talk, inject, talk
 
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Settings
 
 SESSION, REBALANCE = 10_000, 30_000
 FENCED, UNKNOWN, ILLEGAL, AGAIN, ID_REQUIRED = 82, 25, 22, 27, 79
-
-
-def talk() -> Talk:
-    return Talk(Host(Settings(), {"t": 2}, 1_000_000))
 
 
 def joining(member: str = "", instance: str | None = None, protocols: tuple[str, ...] = ("range",)) -> dict[str, Any]:
@@ -189,7 +183,7 @@ def test_offsets_that_are_not_loaded_are_not_said_to_be_none(topics: Any) -> Non
     """A broker is elected whose log has an offset that is not committed: it says that it loads, others that they do not
     coordinate.
     """
-    clients = Talk(Host(Settings(ports=(0, 0, 0)), {"t": 1}, 1_000_000))
+    clients = talk(ports=(0, 0, 0))
     one, two, three = range(1, 4)
     while clients.host.cluster.leader("__consumer_offsets-0") != f"b{one}":
         one, two, three = two, three, one
