@@ -33,7 +33,7 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
 from kafka_proto.gateway.recording import Recording
-from kafka_proto.gateway.server import Server, addresses, listening, wall_clock_ms
+from kafka_proto.gateway.server import Seen, Server, serving
 
 T = TypeVar("T")
 NEWEST = "4.4.0"
@@ -148,25 +148,15 @@ class KafkaCluster:
         self._ready.set()
 
     async def _serve(self) -> None:
-        settings, listeners = await listening(self._settings)
-        started = Started(settings, self._topics, wall_clock_ms())
-        try:
-            self._host = Host(settings, self._topics, started.now)
-        except ValueError:
-            for listener in listeners:
-                await listener.aclose()
-            raise
-        self._recording = Recording(self._host, started)
-        self._server = Server(self._host, self._see)
         self._token, self._stop = trio.lowlevel.current_trio_token(), trio.Event()
-        async with trio.open_nursery() as nursery:
-            self._tasks = nursery
-            nursery.start_soon(self._server.serve, *listeners)
-            nursery.start_soon(self._server.inject_later, self._plan)
-            self.bootstrap_servers = addresses(settings)
+        async with serving(self._settings, self._topics, self._watch, self._plan) as (
+            self._server, self._tasks, self.bootstrap_servers):
             self._ready.set()
             await self._stop.wait()
-            nursery.cancel_scope.cancel()
+
+    def _watch(self, host: Host, started: Started) -> Seen:
+        self._host, self._recording = host, Recording(host, started)
+        return self._see
 
     def _see(self, given: Input, outputs: list[Output]) -> None:
         self._recording.see(given, outputs)

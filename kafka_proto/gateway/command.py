@@ -30,8 +30,6 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         from kafka_proto.gateway.plans import read_plan
         from kafka_proto.gateway.recording import Recording, check_writable
         from kafka_proto.gateway.server import Seen, serve_until_signal
-        from kafka_proto.gateway.traffic import TrafficCounts
-        from kafka_proto.gateway.typed_faults import TypedFaults
     except ImportError as error:
         raise Refusal(f"serving needs the extra `gateway` ({error.name} is missing): "
                       "pip install 'kafka-proto[gateway]'") from None
@@ -53,15 +51,14 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     if path is not None:
         check_writable(path)
     topics = _topics(arguments)
-    served, recordings = TrafficCounts(), list[Recording]()
+    recordings = list[Recording]()
 
     def watch(host: Host, started: Started) -> Seen:
         recordings.append(Recording(host, started))
-        return served.watching(recordings)
+        return recordings[-1].see
 
     try:
-        served_by = serve_until_signal(settings, topics, _announce, watch, plan,
-                                  TypedFaults(settings, seed) if faults == FROM_STDIN else None)
+        served = serve_until_signal(settings, topics, _announce, watch, plan, seed if faults == FROM_STDIN else None)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
@@ -71,17 +68,17 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         if path is not None:
             for recording in recordings:
                 recording.write(path)
-    problems, unwritten = served_by.problems(), list[str]()
+    problems, unwritten = served.host.problems(), list[str]()
     if problems and path is None:
         try:
             recordings[0].write(VIOLATING)
             path = VIOLATING
         except Refusal as refused:
             unwritten = [str(refused)]
-    lines = [f"ended after {served.connections} connections and {served.received} bytes received"]
+    lines = [f"ended after {served.opened} connections and {served.received} bytes received"]
     lines += [f"{name} is violated: {why}" for name, why in problems.items()] + unwritten
     lines += [f"kafka-proto replay {shlex.quote(str(path))}"] if path is not None else []
-    data = {"connections": served.connections, "received": served.received, "violated": problems,
+    data = {"connections": served.opened, "received": served.received, "violated": problems,
             "trail": None if path is None else str(path)}
     return Printed("\n".join(lines), data, 1 if problems else 0)
 

@@ -59,7 +59,6 @@ class Received:
 @attrs.define
 class _Answer:
     request: WireRequest
-    frame: bytes
     response: bytes | None = None
     """Bytes once it is answered, none of them where nothing is to be written."""
 
@@ -76,9 +75,9 @@ class Connection:
         self.is_closed = False
 
     @property
-    def open_frames(self) -> tuple[tuple[int, bytes], ...]:
-        """Return the numbers and the frames of the requests that were not answered, in their order."""
-        return tuple((answer.request.number, answer.frame) for answer in self._under_way if answer.response is None)
+    def open_requests(self) -> tuple[WireRequest, ...]:
+        """Return the requests that were not answered, in their order."""
+        return tuple(answer.request for answer in self._under_way if answer.response is None)
 
     @property
     def waiting_bytes(self) -> int:
@@ -131,7 +130,7 @@ class Connection:
         """Return a frame as a request that waits for its answer. Raises Malformed for what a broker does not take."""
         request = read_request(self._offer, frame, self._next)
         self._next += 1
-        self._under_way.append(_Answer(request, frame))
+        self._under_way.append(_Answer(request))
         return request
 
     def _api_versions(self, request: WireRequest) -> Fields:

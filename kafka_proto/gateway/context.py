@@ -17,7 +17,7 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
+from kafka_proto.requests import Error, partition_index, partition_name, topic_of
 
 NO_ERROR = 0
 MOST_PARTITIONS = 10_000
@@ -39,6 +39,13 @@ class Reply:
     """Why."""
 
 
+@attrs.frozen
+class Refused:
+    """The answer about a partition of which nobody is asked."""
+
+    answer: object
+
+
 Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Reply]
 
 
@@ -54,11 +61,6 @@ class AskedBroker:
     """The ghost: the transaction that the request is of."""
 
     @property
-    def now(self) -> int:
-        """Return the time in milliseconds."""
-        return self.cluster.now
-
-    @property
     def name(self) -> str:
         return f"b{self.asked}"
 
@@ -66,10 +68,6 @@ class AskedBroker:
     def there(self) -> tuple[int, ...]:
         """Return the brokers that are known to be up."""
         return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.absent)
-
-    def has(self, topic: str, index: int) -> bool:
-        """Say whether a partition is there for clients: those of internal topics are not."""
-        return 0 <= index < self.partitions(topic)
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic has that clients know, 0 where there is none."""
@@ -79,10 +77,6 @@ class AskedBroker:
         """Return the number of a partition's leader as the broker knows it, -1 where it knows of none."""
         leader = self.cluster.known(self.name, p).leader
         return number_of(leader) if leader else -1
-
-    def coordinator(self, key: str, is_group: bool) -> int:
-        """Return the number of the broker that coordinates a group or a transactional id, -1 where nobody does."""
-        return self.leader(OFFSETS_PARTITION if is_group else self.cluster.placement.transaction_partition(key))
 
 
 Api = Callable[[AskedBroker, WireRequest], Handling]
@@ -105,17 +99,37 @@ def number(error: Error) -> int:
     return code(error.value)
 
 
-def wrong_place(here: AskedBroker, topic: str, index: int) -> int:
-    """Return the error code for a partition that is not there, or that another broker leads; 0 where there is none."""
-    if not here.has(topic, index):
-        return code("UNKNOWN_TOPIC_OR_PARTITION")
-    return NO_ERROR if here.cluster.leads(here.name, partition_name(topic, index)) else code("NOT_LEADER_OR_FOLLOWER")
+def wrong_place(here: AskedBroker, topic: str, index: int) -> Error | None:
+    """Return the error for a partition that is not there, or that another broker leads; None where there is none."""
+    if not 0 <= index < here.partitions(topic):
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    return None if here.cluster.leads(here.name, partition_name(topic, index)) else Error.NOT_LEADER_OR_FOLLOWER
 
 
-def not_coordinator(here: AskedBroker, key: str | None, *, is_group: bool = False) -> int:
-    """Return the error code for a group or a transactional id that another broker coordinates; 0 where none does."""
-    is_here = key is None or here.coordinator(key, is_group) == here.asked
-    return NO_ERROR if is_here else code("NOT_COORDINATOR")
+def asking(kind: Any, request: WireRequest, said: Fields | None = None, **more: Any) -> Any:
+    """Return a request with what a message, or a part of it, says by the names of its fields; and with more.
+
+    What its version does not say has its default. Milliseconds are called so in names here, not in messages.
+    """
+    said = request.message if said is None else said
+    fields = {field.name: field.name.removesuffix("_ms") for field in attrs.fields(kind)}
+    return kind(**{"version": request.version, **{ours: said[name] for ours, name in fields.items() if name in said},
+                   **more})
+
+
+def told(answer: Any, **more: Any) -> Fields:
+    """Return an answer by the names that a response has for its fields; and more. Others are not written."""
+    fields = {field.name.removesuffix("_ms"): getattr(answer, field.name) for field in attrs.fields(type(answer))}
+    return {**fields, "error_code": number(answer.error), **more}
+
+
+def answering(kind: Any, **more: Any) -> Api:
+    """Return the handler of an API that asks one thing, and tells its answer as it is."""
+
+    def handling(here: AskedBroker, request: WireRequest) -> Handling:
+        return Reply(told((yield from ask(asking(kind, request, **more)))))
+
+    return handling
 
 
 def at_once(look: Callable[[AskedBroker, WireRequest], Fields]) -> Api:
@@ -136,21 +150,36 @@ def ask(request: object) -> Generator[tuple[object, ...], tuple[Any, ...], Any]:
 
 
 def each(
-    topics: Iterable[Fields], inner: str, one: Callable[[str, Any], object],
-    fields: Callable[[str, Any, Any], Fields], name: str = "name",
-) -> Generator[tuple[object, ...], tuple[Any, ...], list[tuple[str, tuple[Fields, ...]]]]:
-    """Ask for each partition of each topic, and return what came of them by topic.
+    topics: Iterable[Fields], inner: str, one: Callable[[str, int, Any], object],
+    fields: Callable[[str, int, Any], Fields] = lambda topic, index, answer: told(answer), key: str = "partitions",
+) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, ...]]:
+    """Ask for each partition of each topic, and return the answers by topic, as a response has them under a key.
 
-    `one` is what is asked about a partition, or its fields already where nothing is.
+    A partition of a message is its number, or has it. `one` is what is asked about it, or its `Refused` already.
     """
-    found = [(topic[name], [(partition, one(topic[name], partition)) for partition in topic[inner]])
-             for topic in topics]
-    asked = tuple(request for _, rows in found for _, request in rows if not isinstance(request, dict))
+    numbered = [(topic, [(partition if isinstance(partition, int) else partition["partition_index"], partition)
+                         for partition in topic[inner]]) for topic in topics]
+    found = [(topic["name"], [(index, one(topic["name"], index, partition)) for index, partition in rows])
+             for topic, rows in numbered]
+    asked = tuple(request for _, rows in found for _, request in rows if not isinstance(request, Refused))
     answers = iter((yield asked)) if asked else iter(())
-    return [
-        (topic, tuple(request if isinstance(request, dict) else fields(topic, partition, next(answers))
-                      for partition, request in rows))
-        for topic, rows in found]
+    return tuple(
+        {"name": topic, key: tuple(
+            {"partition_index": index, **fields(topic, index, request.answer if isinstance(request, Refused)
+                                                else next(answers))} for index, request in rows)}
+        for topic, rows in found)
+
+
+def at_leader(
+    here: AskedBroker, refusal: Callable[[Error], object], one: Callable[[str, Any], object]
+) -> Callable[[str, int, Any], object]:
+    """Return what is asked about a partition by its name where the broker leads it, else its refusal, for `each`."""
+
+    def place(topic: str, index: int, partition: Any) -> object:
+        wrong = wrong_place(here, topic, index)
+        return one(partition_name(topic, index), partition) if wrong is None else Refused(refusal(wrong))
+
+    return place
 
 
 def named(topic: str, index: int) -> str:

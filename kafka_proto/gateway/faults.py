@@ -5,9 +5,12 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Injected
 
 FOREVER = -1
+NO_CONNECTION = -1
+"""Whose answers nobody gets."""
 Token = tuple[int, int]
 """A connection and the number of its request: who is answered."""
 
@@ -22,24 +25,17 @@ class RequestFault:
 
 @attrs.frozen
 class Held:
-    """A request that is held back, until a time or until its fault ends."""
+    """Requests that are held back, until a time or until their fault ends: then their broker takes them.
 
-    number: int
-    token: Token
-    until: int
-
-
-@attrs.frozen
-class Parked:
-    """Requests of a connection that its client gave up: they are taken when their fault lets them go.
-
-    Frames are as they came, with the transaction that each is of; `until` is FOREVER where only the fault's end does.
+    It is one while its client waits; those of a connection that its client gave up are of `NO_CONNECTION`. With them
+    is the transaction that each is of.
     """
 
     number: int
-    broker: int
     until: int
-    requests: tuple[tuple[Token, bytes, str], ...]
+    broker: int
+    connection: int
+    requests: tuple[tuple[WireRequest, str], ...]
 
 
 @attrs.frozen
@@ -48,7 +44,6 @@ class FaultsUnderWay:
 
     rules: tuple[RequestFault, ...] = ()
     held: tuple[Held, ...] = ()
-    parked: tuple[Parked, ...] = ()
     brokers: FrozenMap[int, tuple[Injected, ...]] = FrozenMap()
     """Faults of each broker that do not let it take requests."""
     links: tuple[Injected, ...] = ()
@@ -56,15 +51,9 @@ class FaultsUnderWay:
 
     def hit(self, name: str) -> tuple[FaultsUnderWay, tuple[Injected, ...]]:
         """Count a request for each rule of its name, and return the faults that hit it."""
-        found: list[Injected] = []
-        rules = []
-        for rule in self.rules:
-            if rule.fault.request == name:
-                rule = attrs.evolve(rule, seen=rule.seen + 1)
-                if rule.fault.nth in (0, rule.seen):
-                    found.append(rule.fault)
-            rules.append(rule)
-        return (attrs.evolve(self, rules=tuple(rules)) if found or tuple(rules) != self.rules else self), tuple(found)
+        rules = tuple(attrs.evolve(rule, seen=rule.seen + (rule.fault.request == name)) for rule in self.rules)
+        found = (rule.fault for rule in rules if rule.fault.request == name and rule.fault.nth in (0, rule.seen))
+        return attrs.evolve(self, rules=rules), tuple(found)
 
     def is_stalled(self, broker: int) -> bool:
         """Say whether a broker takes no requests."""
@@ -74,20 +63,19 @@ class FaultsUnderWay:
         """Say whether a broker crashed and did not start again."""
         return any(fault.kind == "crash" for fault in self.brokers.get(broker, ()))
 
-    def stalled_by(self, broker: int) -> tuple[int, int]:
-        """Return which fault keeps a broker from taking requests, and until when."""
-        fault = self.brokers[broker][-1]
-        return fault.number, until(fault)
+    def stalled_by(self, broker: int) -> tuple[int, int] | None:
+        """Return which fault keeps a broker from taking requests, and until when; None where none does."""
+        fault = self.brokers.get(broker, (None,))[-1]
+        return None if fault is None else (fault.number, until(fault))
 
     def holds(self, number: int) -> bool:
         """Say whether a fault holds a request back."""
-        return any(each.number == number for each in self.held) or any(each.number == number for each in self.parked)
+        return any(each.number == number for each in self.held)
 
     @property
     def deadline(self) -> int | None:
         """Return when something is over."""
-        times = [each.until for each in self.held] + [each.until for each in self.parked]
-        times += [until(fault) for fault in self._lasting()]
+        times = (*(each.until for each in self.held), *map(until, self._lasting()))
         return min((at for at in times if at != FOREVER), default=None)
 
     def over(self, now: int) -> tuple[int, ...]:

@@ -18,9 +18,9 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
-from kafka_proto.gateway.connection import Closed, Connection, WireRequest, read_request
+from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Reply, Waits
-from kafka_proto.gateway.faults import FOREVER, FaultsUnderWay, Held, Parked, RequestFault, Token
+from kafka_proto.gateway.faults import FOREVER, NO_CONNECTION, FaultsUnderWay, Held, RequestFault, Token
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
     OF_REQUESTS,
@@ -40,13 +40,10 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
-from kafka_proto.gateway.under_way import ServedConnection, UnderWay, end_of, name_of
+from kafka_proto.gateway.under_way import ServedConnection, UnderWay, name_of, words_of
 from kafka_proto.log import PartitionLog
 
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
-
-NO_CONNECTION = -1
-"""Whose answers nobody gets."""
 
 
 class Host:
@@ -69,26 +66,17 @@ class Host:
         self.said: list[str] = []
         """What the last input was about, in words."""
         self.clients: dict[int, ServedConnection] = {}
-        self._under_way: list[UnderWay] = []
+        self.under_way: list[UnderWay] = []
+        """Requests that brokers have taken and not answered."""
         self._resumed: deque[int] = deque()
         self._looked = -1
         self._served: dict[str, PartitionLog] = {}
         """The logs that were looked at last."""
 
     @property
-    def connections(self) -> int:
-        """Return how many clients are connected."""
-        return len(self.clients)
-
-    @property
-    def waiting(self) -> int:
-        """Return how many requests brokers have taken and not answered."""
-        return len(self._under_way)
-
-    @property
     def deadline(self) -> int | None:
         """Return when `Passed` is due, at the latest."""
-        waits = (each.until for each in self._under_way if each.until != FOREVER)
+        waits = (each.until for each in self.under_way if each.until != FOREVER)
         return min((at for at in (self.cluster.deadline, self.faults.deadline, *waits) if at is not None), default=None)
 
     @property
@@ -156,14 +144,14 @@ class Host:
         self.faults, hits = self.faults.hit(name)
         kinds = {fault.kind: fault for fault in hits}
         transaction = client.transactions.get(request.number, NOBODY)
-        self.said.append(" ".join(filter(None, (name, end_of(request), transaction, *kinds))))
+        self.said.append(" ".join((words_of(request, transaction), *kinds)))
         if "drop" in kinds:
             outputs.append(Close(number, f"a fault dropped {name}"))
             self._forget(number)
         elif "delay" in kinds:
             fault = kinds["delay"]
             until = FOREVER if fault.for_ms is None else self.cluster.now + fault.for_ms
-            held = Held(fault.number, (number, request.number), until)
+            held = Held(fault.number, until, client.broker, number, ((request, transaction),))
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, held))
         else:
             client.loses = "lose" in kinds
@@ -175,7 +163,7 @@ class Host:
         """Let a broker take a request, and answer it if it can at once."""
         here = AskedBroker(self.settings, self.cluster, broker, transaction)
         each = UnderWay(token, broker, request, transaction, TABLE[request.api_key](here, request))
-        self._under_way.append(each)
+        self.under_way.append(each)
         self._work(each, None, outputs)
 
     def _work(self, each: UnderWay, answers: tuple[object, ...] | None, outputs: list[Output]) -> None:
@@ -185,7 +173,7 @@ class Host:
             try:
                 wanted = next(each.handling) if answers is None else each.handling.send(answers)
             except StopIteration as done:
-                self._under_way.remove(each)
+                self.under_way.remove(each)
                 self._answer(each, done.value, outputs)
                 return
             if isinstance(wanted, Waits):
@@ -245,7 +233,7 @@ class Host:
         while True:
             while self._resumed:
                 self._go_on(self._resumed.popleft(), outputs)
-            ready = next((each for each in self._under_way if self._may_go_on(each)), None)
+            ready = next((each for each in self.under_way if self._may_go_on(each)), None)
             if ready is None:
                 return
             self._work(ready, self._taken(ready), outputs)
@@ -279,9 +267,9 @@ class Host:
             for number in self._clients_of(fault.broker):
                 outputs.append(Close(number, f"b{fault.broker} crashed"))
                 self._forget(number)
-            parked = tuple(each for each in self.faults.parked if each.broker != fault.broker)
-            self.faults = attrs.evolve(self.faults, parked=parked)
-            self._under_way = [each for each in self._under_way if each.broker != fault.broker]
+            held = tuple(each for each in self.faults.held if each.broker != fault.broker)
+            self.faults = attrs.evolve(self.faults, held=held)
+            self.under_way = [each for each in self.under_way if each.broker != fault.broker]
         self._silence()
 
     def _silence(self) -> None:
@@ -336,53 +324,38 @@ class Host:
             self._end(number, outputs)
         self._release(lambda each: FOREVER != each.until <= now, outputs)
 
-    def _release(self, is_free: Callable[[Held | Parked], bool], outputs: list[Output]) -> None:
-        """Let brokers take requests that were held back, whether their clients are still there or not."""
-        held = [each for each in self.faults.held if is_free(each)]
-        parked = [each for each in self.faults.parked if is_free(each)]
-        if not held and not parked:
-            return
-        self.faults = attrs.evolve(
-            self.faults, held=tuple(each for each in self.faults.held if each not in held),
-            parked=tuple(each for each in self.faults.parked if each not in parked))
-        for each in held:
-            number, place = each.token
-            client = self.clients[number]
-            assert client.asked is not None
-            transaction = client.transactions.get(place, NOBODY)
-            self.said.append(" ".join(filter(None, ("held", name_of(client.asked), end_of(client.asked), transaction))))
-            self._ask(client.broker, client.asked, transaction, each.token, outputs)
-            self._go_on(number, outputs)
-        for late in parked:
-            for (_, place), frame, transaction in late.requests:
-                request = read_request(self.offer, frame, place)
-                self.said.append(" ".join(filter(None, ("late", name_of(request), end_of(request), transaction))))
-                if request.api_key != apis.FETCH:
-                    self._ask(late.broker, request, transaction, (NO_CONNECTION, place), outputs)
+    def _release(self, is_free: Callable[[Held], bool], outputs: list[Output]) -> None:
+        """Let brokers take requests that were held back, first those whose clients are still there."""
+        free = [each for each in self.faults.held if is_free(each)]
+        if free:
+            self.faults = attrs.evolve(self.faults, held=tuple(each for each in self.faults.held if each not in free))
+        for each in sorted(free, key=lambda each: each.connection == NO_CONNECTION):
+            is_late = each.connection == NO_CONNECTION
+            for request, transaction in each.requests:
+                self.said.append(f"{'late' if is_late else 'held'} {words_of(request, transaction)}")
+                if not is_late or request.api_key != apis.FETCH:
+                    self._ask(each.broker, request, transaction, (each.connection, request.number), outputs)
+            self._go_on(each.connection, outputs)
 
     def _abandon(self, number: int) -> None:
         """A client gave its connection up: what a fault holds back of it may still be taken."""
         client = self.clients.get(number)
         if client is None:
             return
-        held = next((each for each in self.faults.held if each.token[0] == number), None)
-        number_of, until = -1, FOREVER
-        if held is not None:
-            number_of, until = held.number, held.until
-        elif self.faults.is_stalled(client.broker):
-            number_of, until = self.faults.stalled_by(client.broker)
-        requests = client.connection.open_frames
+        held = next((each for each in self.faults.held if each.connection == number), None)
+        requests = client.connection.open_requests
         if held is None and client.asked is not None:
             requests = requests[1:]
-        if number_of >= 0 and requests:
-            kept = tuple(((number, place), frame, client.transactions.get(place, NOBODY)) for place, frame in requests)
-            parked = Parked(number_of, client.broker, until, kept)
-            self.faults = attrs.evolve(self.faults, parked=(*self.faults.parked, parked))
+        stalled = self.faults.stalled_by(client.broker) if held is None else (held.number, held.until)
+        if stalled is not None and requests:
+            kept = tuple((request, client.transactions.get(request.number, NOBODY)) for request in requests)
+            late = Held(*stalled, client.broker, NO_CONNECTION, kept)
+            self.faults = attrs.evolve(self.faults, held=(*self.faults.held, late))
         self._forget(number)
 
     def _forget(self, number: int) -> None:
         self.clients.pop(number, None)
         self.faults = attrs.evolve(
-            self.faults, held=tuple(each for each in self.faults.held if each.token[0] != number))
-        for each in [each for each in self._under_way if each.token[0] == number and each.until != FOREVER]:
-            self._under_way.remove(each)
+            self.faults, held=tuple(each for each in self.faults.held if each.connection != number))
+        for each in [each for each in self.under_way if each.token[0] == number and each.until != FOREVER]:
+            self.under_way.remove(each)

@@ -122,15 +122,13 @@ def producer_of(request: WireRequest) -> tuple[str, int, int] | None:
         headers = (header for _, _, data in produced(message) if (header := header_of(data)) is not None)
         found = next(((h.producer_id, h.producer_epoch) for h in headers if h.is_transactional), None)
         return None if tid is None or found is None else (tid, *found)
-    if request.api_key == offer.ADD_PARTITIONS_TO_TXN:
-        if request.version >= 4:
-            return None
-        before = "v3_and_below_"
-        return (message[before + "transactional_id"], message[before + "producer_id"],
-                message[before + "producer_epoch"])
-    if request.api_key in (*ADDING, offer.END_TXN):
-        return message["transactional_id"], message["producer_id"], message["producer_epoch"]
-    return None
+    if request.api_key not in (*ADDING, offer.END_TXN):
+        return None
+    is_adding = request.api_key == offer.ADD_PARTITIONS_TO_TXN
+    if is_adding and request.version >= 4:
+        return None
+    before = "v3_and_below_" if is_adding else ""
+    return message[f"{before}transactional_id"], message[f"{before}producer_id"], message[f"{before}producer_epoch"]
 
 
 def produced(message: Any) -> Iterator[tuple[str, int, bytes | None]]:

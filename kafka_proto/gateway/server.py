@@ -6,18 +6,22 @@ Sizes and counts are bounded: connections, bytes of a request, requests under wa
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import attrs
 import trio
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, Refusal
 from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
 from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, TimedFault
+from kafka_proto.gateway.plans import read_plan, written
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -25,6 +29,7 @@ IDLE_SECONDS = 600.0
 RECEIVED_AT_ONCE = 64 * 1024
 MOST_UNREAD = 64 * 1024 * 1024
 """Bytes that wait for a client that does not read; then its connection is closed."""
+END = re.compile(r"end +([0-9]{1,9})")
 
 Seen = Callable[[Input, list[Output]], None]
 
@@ -58,14 +63,16 @@ class Server:
 
     def __init__(self, host: Host, seen: Seen = lambda given, outputs: None, clock: Callable[[], int] = wall_clock_ms,
                  idle_seconds: float = IDLE_SECONDS, most_connections: int = MOST_CONNECTIONS) -> None:
-        self._host = host
+        self.host = host
         self._seen = seen
         self._clock = clock
         self._idle_seconds = idle_seconds
         self._most_connections = most_connections
         self._outboxes: dict[int, _Outbox] = {}
-        self._opened = 0
-        self._faults = 0
+        self.opened = self.received = 0
+        """Connections, and bytes that came."""
+        self.begun = 0
+        """How many faults have begun; they are numbered from 1."""
         self._changed = trio.Event()
         self._accepting: dict[int, trio.CancelScope] = {}
         self._started = trio.Event()
@@ -88,7 +95,7 @@ class Server:
             try:
                 port_kept.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
                 await port_kept.bind((host, port))
-                while self._host.faults.is_down(broker):
+                while self.host.faults.is_down(broker):
                     await self._started.wait()
                 port_kept.listen()
             except BaseException:
@@ -96,21 +103,15 @@ class Server:
                 raise
             listener = trio.SocketListener(port_kept)
 
-    def inject(self, kind: FaultKind, *, request: str = "", nth: int = 1, broker: int = 0, partition: str = "",
-               for_ms: int | None = None, other: int = 0) -> int:
-        """Begin a fault, and return the number by which it ends."""
-        self._faults += 1
-        self._take(Injected(self._faults, kind, self._clock(), request, nth, broker, partition, for_ms, other))
-        return self._faults
+    def inject(self, kind: FaultKind, **what: Any) -> int:
+        """Begin a fault, of which more is said by the fields of `Injected`; return the number by which it ends."""
+        self.begun += 1
+        self._take(Injected(self.begun, kind, self._clock(), **what))
+        return self.begun
 
     def end(self, number: int) -> None:
         """End a fault."""
         self._take(Ended(number, self._clock()))
-
-    @property
-    def begun(self) -> int:
-        """Return how many faults have begun; they are numbered from 1."""
-        return self._faults
 
     async def inject_later(
         self, faults: Iterable[TimedFault], say: Callable[[int, TimedFault], None] | None = None
@@ -119,15 +120,14 @@ class Server:
         begun = trio.current_time()
         for timed in sorted(faults, key=lambda timed: timed.at_ms):
             await trio.sleep_until(begun + timed.at_ms / 1000)
-            number = self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker,
-                                 partition=timed.partition, for_ms=timed.for_ms, other=timed.other)
+            number = self.inject(**attrs.asdict(timed, filter=attrs.filters.exclude("at_ms")))
             if say is not None:
                 say(number, timed)
 
     def _take(self, given: Input) -> None:
-        before = self._host.faults.brokers
+        before = self.host.faults.brokers
         try:
-            outputs = self._host.take(given)
+            outputs = self.host.take(given)
         except Exception:
             self._seen(given, [])
             raise
@@ -138,14 +138,14 @@ class Server:
                 outbox.put(output.data)
             elif outbox is not None and isinstance(output, Close):
                 outbox.end()
-        if self._host.faults.brokers is not before:
+        if self.host.faults.brokers is not before:
             self._start_or_stop()
         self._changed.set()
 
     def _start_or_stop(self) -> None:
         """Let brokers listen that are up, and those not that are down."""
         for broker, scope in self._accepting.items():
-            if self._host.faults.is_down(broker):
+            if self.host.faults.is_down(broker):
                 scope.cancel()
         started, self._started = self._started, trio.Event()
         started.set()
@@ -153,7 +153,7 @@ class Server:
     async def _tick(self) -> None:
         """Let time pass for the broker when something is due."""
         while True:
-            deadline = self._host.deadline
+            deadline = self.host.deadline
             left = 3600.0 if deadline is None else max(0.0, (deadline - self._clock()) / 1000)
             with trio.move_on_after(left) as scope:
                 await self._changed.wait()
@@ -165,7 +165,7 @@ class Server:
         """Serve one connection until either side ends it, or it is idle for too long."""
         if len(self._outboxes) >= self._most_connections:
             return
-        number, self._opened = self._opened, self._opened + 1
+        number, self.opened = self.opened, self.opened + 1
         outbox = self._outboxes[number] = _Outbox(stream)
         self._take(Opened(number, self._clock(), broker))
         try:
@@ -188,6 +188,7 @@ class Server:
                 self._outboxes[number].end()
             if self._outboxes[number].ends:
                 return
+            self.received += len(data)
             self._take(Arrived(number, bytes(data), self._clock()))
 
     async def _write(self, outbox: _Outbox, client: trio.CancelScope) -> None:
@@ -208,88 +209,91 @@ class Server:
 
 
 async def listening(settings: Settings) -> tuple[Settings, list[trio.SocketListener]]:
-    """Return a listener for each port, and the settings with the ports that they have. Raises OSError."""
+    """Return a listener for each port, 0 for a free one, and the settings with the ports they have. Raises OSError."""
     listeners: list[trio.SocketListener] = []
     try:
         for port in settings.ports:
-            listeners.append(await listen(settings.host, port))
+            listeners += await trio.open_tcp_listeners(port, host=settings.host)
     except OSError:
         for listener in listeners:
             await listener.aclose()
         raise
-    return attrs.evolve(settings, ports=tuple(map(port_of, listeners))), listeners
-
-
-def addresses(settings: Settings) -> str:
-    """Return where clients find the brokers, as they want it said."""
-    return ",".join(f"{settings.host}:{port}" for port in settings.ports)
+    return attrs.evolve(settings, ports=tuple(each.socket.getsockname()[1] for each in listeners)), listeners
 
 
 Watch = Callable[[Host, Started], Seen]
 """Is handed the host before anything comes, and returns who sees every input."""
 
 
-class Obeys(Protocol):
-    """What is done about lines on stdin."""
+@asynccontextmanager
+async def serving(
+    settings: Settings, topics: Mapping[str, int], watch: Watch, faults: Iterable[TimedFault] = ()
+) -> AsyncIterator[tuple[Server, trio.Nursery, str]]:
+    """Serve brokers while the block lasts: yield their server, tasks beside it, and where clients find the brokers.
 
-    def take(self, server: Server, line: str) -> Iterable[TimedFault]:
-        """Do what a line says, or return the faults that it begins."""
+    Raises OSError where a port is taken, ValueError for a release and level that no version stands for.
+    """
+    Host(settings, {})  # refuses a release and level before anything is listened on
+    here, listeners = await listening(settings)
+    started = Started(here, FrozenMap(topics), wall_clock_ms())
+    host = Host(here, started.topics, started.now)
+    server = Server(host, watch(host, started), wall_clock_ms)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve, *listeners)
+        nursery.start_soon(server.inject_later, faults)
+        yield server, nursery, ",".join(f"{here.host}:{port}" for port in here.ports)
+        nursery.cancel_scope.cancel()
 
-    def begun(self, number: int, timed: TimedFault) -> None:
-        """A fault has begun, which is ended by its number."""
 
+async def obey(server: Server, seed: int, later: trio.Nursery) -> None:
+    """Take lines from stdin as they come: `delay EndTxn` begins a fault, `end 1` ends it, each is said by its number.
 
-async def obey(server: Server, obeys: Obeys, later: trio.Nursery) -> None:
-    """Take lines from stdin, as they come, until it ends."""
-    waiting = b""
-    while data := await trio.to_thread.run_sync(os.read, 0, RECEIVED_AT_ONCE, abandon_on_cancel=True):
+    What cannot be is said on stderr, and the brokers go on.
+    """
+    waiting, ended = b"", False
+    while not ended:
+        data = await trio.to_thread.run_sync(os.read, 0, RECEIVED_AT_ONCE, abandon_on_cancel=True)
+        ended = not data
         *lines, waiting = (waiting + data).split(b"\n")
-        for line in lines:
-            later.start_soon(server.inject_later, obeys.take(server, line.decode(errors="replace")), obeys.begun)
-    later.start_soon(server.inject_later, obeys.take(server, waiting.decode(errors="replace")), obeys.begun)
+        for text in (line.decode(errors="replace").strip() for line in (*lines, *((waiting,) if ended else ()))):
+            seed += bool(text)
+            try:
+                if text:
+                    later.start_soon(server.inject_later, _typed(server, text, seed), _begun)
+            except Refusal as refused:
+                print(f"kafka-proto: {refused}", file=sys.stderr, flush=True)
+
+
+def _typed(server: Server, text: str, seed: int) -> list[TimedFault]:
+    """End a fault, or return those that a line begins. Raises Refusal."""
+    end = END.fullmatch(text)
+    if end is None:
+        return read_plan(text, seed, server.host.settings)
+    if not 1 <= int(end[1]) <= server.begun:
+        raise Refusal(f"there is no fault {end[1]}; {server.begun} began so far")
+    server.end(int(end[1]))
+    return []
+
+
+def _begun(number: int, timed: TimedFault) -> None:
+    print(f"fault {number}: {written(timed)}", file=sys.stderr, flush=True)
 
 
 def serve_until_signal(
     settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
-    faults: Iterable[TimedFault] = (), obeys: Obeys | None = None,
-) -> Host:
+    faults: Iterable[TimedFault] = (), typed: int | None = None,
+) -> Server:
     """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
 
-    Lines on stdin are taken where somebody obeys them.
-
-    Raises OSError where a port is taken, ValueError for a release and level that no version stands for.
+    With `typed`, a seed, lines on stdin are obeyed. Raises as `serving`.
     """
-    async def run() -> Host:
-        here, listeners = await listening(settings)
-        started = Started(here, FrozenMap(topics), wall_clock_ms())
-        try:
-            host = Host(here, started.topics, started.now)
-        except ValueError:
-            for listener in listeners:
-                await listener.aclose()
-            raise
-        server = Server(host, watch(host, started))
+    async def run() -> Server:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(server.serve, *listeners)
-                nursery.start_soon(server.inject_later, faults)
-                announce(addresses(here))
-                if obeys is not None:
-                    nursery.start_soon(obey, server, obeys, nursery)
+            async with serving(settings, topics, watch, faults) as (server, tasks, address):
+                announce(address)
+                if typed is not None:
+                    tasks.start_soon(obey, server, typed, tasks)
                 await anext(signals)
-                nursery.cancel_scope.cancel()
-        return host
+        return server
 
     return trio.run(run)
-
-
-async def listen(host: str, port: int) -> trio.SocketListener:
-    """Return a listener on an address of this machine; port 0 takes a free one."""
-    (listener,) = await trio.open_tcp_listeners(port, host=host)
-    return listener
-
-
-def port_of(listener: trio.SocketListener) -> int:
-    """Return the port that a listener has."""
-    port: int = listener.socket.getsockname()[1]
-    return port

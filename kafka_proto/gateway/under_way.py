@@ -52,8 +52,7 @@ def name_of(request: WireRequest) -> str:
     return api_name(request.api_key, request.version)
 
 
-def end_of(request: WireRequest) -> str:
-    """Return what an EndTxn asks for."""
-    if request.api_key != apis.END_TXN:
-        return ""
-    return "commit" if request.message["committed"] else "abort"
+def words_of(request: WireRequest, transaction: str) -> str:
+    """Return a request in words: its name, what an EndTxn asks for, and the transaction that it is of."""
+    end = ("commit" if request.message["committed"] else "abort") if request.api_key == apis.END_TXN else ""
+    return " ".join(filter(None, (name_of(request), end, transaction)))

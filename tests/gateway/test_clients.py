@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import closing
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.commands.command_line import PATIENCE_S
+from support.gateway.client_programs import CLUSTERS, FEATURES, PROGRAMS, Client, Missing, command_of, running
 from support.gateway.serve_process import serving
 from support.gateway.wire import request_bytes, responses
 
@@ -27,7 +24,6 @@ from kafka_proto.gateway.command import serve
 from kafka_proto.gateway.offer import METADATA
 
 ASKED = request_bytes(METADATA, 9, {"topics": None})
-CLUSTERS = [("3.5.2", 0), ("3.9.2", 1), ("4.4.0", 2)]
 
 
 @pytest.fixture(scope="module", params=CLUSTERS, ids=lambda cluster: f"{cluster[0]} level {cluster[1]}")
@@ -98,75 +94,13 @@ def test_serve_refuses_what_cannot_be_in_one_sentence(words: tuple[str, ...], sa
         serve.run(() if given else words, {**options, **given})
 
 
-def test_confluent_kafka_commits_aborts_and_sends_offsets(served: str) -> None:
-    """librdkafka reads what was committed and not what was aborted; offsets sent in a transaction are the group's."""
-    kafka: Any = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-    producer = kafka.Producer({"bootstrap.servers": served, "transactional.id": "confluent"})
-    producer.init_transactions(PATIENCE_S)
-    for values, end in ((b"ab", producer.commit_transaction), (b"x", producer.abort_transaction),
-                        (b"c", producer.commit_transaction)):
-        producer.begin_transaction()
-        for value in values:
-            producer.produce("confluent", bytes([value]))
-        producer.flush(PATIENCE_S)
-        end(PATIENCE_S)
-    consumer = kafka.Consumer({
-        "bootstrap.servers": served, "group.id": "confluent", "auto.offset.reset": "earliest",
-        "isolation.level": "read_committed", "enable.auto.commit": False})
-    consumer.subscribe(["confluent"])
-    read: list[bytes] = []
-    while len(read) < 3 and (message := consumer.poll(PATIENCE_S)) is not None:
-        read += [message.value()] if message.error() is None else []
-    assert read == [b"a", b"b", b"c"]
-    producer.begin_transaction()
-    producer.send_offsets_to_transaction(
-        consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), PATIENCE_S)
-    producer.commit_transaction(PATIENCE_S)
-    assert [each.offset >= 3 for each in consumer.committed(consumer.assignment(), PATIENCE_S)] == [True]
-    consumer.close()
-    fenced = kafka.Producer({"bootstrap.servers": served, "transactional.id": "confluent"})
-    fenced.init_transactions(PATIENCE_S)
-    producer.begin_transaction()
-    producer.produce("confluent", b"late")
-    with pytest.raises(kafka.KafkaException) as error:
-        producer.commit_transaction(PATIENCE_S)
-    assert error.value.args[0].fatal()
-
-
-def test_kafka_python_commits_and_aborts(served: str) -> None:
-    """kafka-python reads what was committed and not what was aborted, as a member of a group."""
-    kafka: Any = pytest.importorskip("kafka", reason="kafka-python is not installed")
-    with closing(kafka.KafkaProducer(bootstrap_servers=served, transactional_id="python")) as producer:
-        producer.init_transactions()
-        for value, end in ((b"a", producer.commit_transaction), (b"x", producer.abort_transaction),
-                           (b"b", producer.commit_transaction)):
-            producer.begin_transaction()
-            producer.send("python", value).get(PATIENCE_S)
-            end()
-    with closing(kafka.KafkaConsumer("python", bootstrap_servers=served, group_id="python",
-                                     consumer_timeout_ms=1000 * PATIENCE_S, auto_offset_reset="earliest",
-                                     isolation_level="read_committed")) as consumer:
-        assert [record.value for record in islice(consumer, 2)] == [b"a", b"b"]
-
-
-def test_aiokafka_commits_and_aborts(served: str) -> None:
-    """aiokafka reads what was committed and not what was aborted, as a member of a group."""
-    aiokafka: Any = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
-
-    async def run() -> list[bytes]:
-        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=served, transactional_id="aio")
-        await producer.start()
-        for value, end in ((b"a", producer.commit_transaction), (b"x", producer.abort_transaction),
-                           (b"b", producer.commit_transaction)):
-            await producer.begin_transaction()
-            await producer.send_and_wait("aio", value)
-            await end()
-        await producer.stop()
-        consumer = aiokafka.AIOKafkaConsumer("aio", bootstrap_servers=served, group_id="aio",
-                                             auto_offset_reset="earliest", isolation_level="read_committed")
-        await consumer.start()
-        found = [await asyncio.wait_for(consumer.getone(), PATIENCE_S) for _ in range(2)]
-        await consumer.stop()
-        return [record.value for record in found]
-
-    assert asyncio.run(run()) == [b"a", b"b"]
+@pytest.mark.parametrize("client", [*map(Client, PROGRAMS)], ids=str)
+def test_a_python_client_has_every_feature_but_failures(client: Client, served: str) -> None:
+    """It reads what was committed and not what was aborted, alone and in a group, sends offsets, and is fenced."""
+    try:
+        command = command_of(client)
+    except Missing as missing:
+        pytest.skip(f"{client}: {missing}")
+    with running(command, served) as program:
+        found = {feature: program.ask(feature) for feature in FEATURES if feature != "retries"}
+    assert {feature: error for feature, error in found.items() if error} == {}

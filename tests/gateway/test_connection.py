@@ -128,14 +128,6 @@ def test_what_a_broker_closes_for_closes(case: str) -> None:
     assert connection.is_closed and connection.receive_data(heartbeat(1)).events == ()
 
 
-def test_requests_before_a_bad_one_are_still_answered() -> None:
-    """What came whole before the bytes that close a connection was asked, and its answer can be written."""
-    connection = Connection(offer())
-    first, last = connection.receive_data(heartbeat(3) + b"\xff\xff\xff\xff").events
-    assert isinstance(first, WireRequest) and isinstance(last, Closed)
-    assert responses(connection.send(0, {"error_code": 0}), (HEARTBEAT, 4))[0][0] == 3
-
-
 def test_pipelined_requests_are_bounded() -> None:
     """A client that asks without end and reads nothing is closed."""
     connection = Connection(offer(), most_pipelined=10)
@@ -164,8 +156,6 @@ FRAMES: list[bytes] = [
     request_bytes(PRODUCE, 9, {"acks": 1, "topic_data": (
         {"name": "t", "partition_data": ({"index": 0, "records": b"x" * 70},)},)}),
 ]
-
-
 NASTY = (b"\0", b"\xff", b"\x7f\xff\xff\xff", b"\x80\x80\x80\x80\x80")
 
 

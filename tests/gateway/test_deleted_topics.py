@@ -8,13 +8,11 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.scripted_client import Scripted
-from support.gateway.wire import Producer, Talk, inject
+from support.gateway.wire import Producer, Talk, inject, talk
 
 from kafka_proto.broker.coordinator.transaction import TxnState
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.properties import Brokers, problems
 from kafka_proto.log.records import NO_PRODUCER_ID
 
@@ -23,7 +21,7 @@ DELETED = {"topic_names": ("t",), "timeout": 1_000}
 
 def begun() -> tuple[Talk, Producer]:
     """Return a producer with an open transaction in both partitions of a topic."""
-    clients = Talk(Host(Settings(), {"t": 2}, 1_000_000))
+    clients = talk()
     producer = Producer(clients)
     assert [producer.write(0, b"a"), producer.write(1, b"b")] == [0, 0]
     return clients, producer

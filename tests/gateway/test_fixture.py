@@ -33,6 +33,7 @@ FAULTS = "delay=2,drop=1,lose=2,duplicate=2,elect=1"
 
 def examples(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run an example as a reader does."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--harness-out", str(folder),
          "--rootdir", str(EXAMPLES), *words], cwd=EXAMPLES, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -41,14 +42,12 @@ def examples(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_transaction_survives_a_crash(tmp_path: Path) -> None:
     """The first example passes: three brokers, one of which crashes inside a transaction."""
-    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     done = examples(tmp_path, "test_transactions.py")
     assert done.returncode == 0, done.stdout
 
 
 def test_offsets_outside_the_transaction_are_found(tmp_path: Path) -> None:
     """The second example fails for the application with the bug alone, and leaves its session."""
-    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     done = examples(tmp_path, "test_offsets.py")
     assert "1 failed, 1 passed" in done.stdout, done.stdout
     assert "test_each_order_is_paid_once[False]" in done.stdout and "kafka-proto replay" in done.stdout
@@ -58,7 +57,6 @@ def test_offsets_outside_the_transaction_are_found(tmp_path: Path) -> None:
 
 def test_tx_01_is_shown_with_librdkafka_on_the_newest_release(tmp_path: Path) -> None:
     """The third example fails by P1 first; its trail replays to the same, without librdkafka, in another process."""
-    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     done = examples(tmp_path, "test_late_commit.py")
     assert done.returncode == 1, done.stdout
     for name in ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"):
@@ -107,19 +105,10 @@ def session(seed: int, path: Path) -> str:
     return digest
 
 
-def test_recorded_sessions_replay_with_the_same_digest_in_another_process(tmp_path: Path) -> None:
-    """Three sessions of librdkafka under faults; every answer of the replay is, byte for byte, the one that it got."""
-    check_sessions(tmp_path, 3)
-
-
-@pytest.mark.large
-def test_100_recorded_sessions_replay_with_the_same_digest_in_another_process(tmp_path: Path) -> None:
-    """A hundred of them."""
-    check_sessions(tmp_path, 100)
-
-
-def check_sessions(folder: Path, count: int) -> None:
-    paths = [folder / f"{seed}.trail.jsonl" for seed in range(count)]
+@pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.large)])
+def test_recorded_sessions_replay_with_the_same_digest_in_another_process(tmp_path: Path, count: int) -> None:
+    """Sessions of librdkafka under faults; every answer of the replay is, byte for byte, the one that it got."""
+    paths = [tmp_path / f"{seed}.trail.jsonl" for seed in range(count)]
     digests = [session(seed, path) for seed, path in enumerate(paths)]
     assert [found["digest"] for found in replayed(paths)] == digests
     assert len({*digests}) == count

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Producer, Talk, inject
+from support.gateway.wire import Producer, Talk, fetched, inject, produced, talk
 
-from harness.model import Refusal
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Close, Ended, Host, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.random_plans import draw, read_budget
+from kafka_proto.gateway.host import Close, Ended, Opened, Passed, Write
 from kafka_proto.gateway.records import WireRecord, write_batch
-
-
-def talk(brokers: int = 1, **settings: Any) -> Talk:
-    return Talk(Host(Settings(ports=tuple(range(9001, 9001 + brokers)), **settings), {"t": 2}, 1_000_000))
 
 
 def test_tx_01_a_late_end_of_an_abandoned_connection_commits_part_of_a_later_transaction() -> None:
@@ -41,9 +32,7 @@ def test_tx_01_a_late_end_of_an_abandoned_connection_commits_part_of_a_later_tra
         "the COMMIT of t-0 at offset 3 was caused by app#1, but ends offset 2 of app#3")}
     assert producer.write(1, b"y") == 0
     assert producer.end(False)[producer.me][0]["error_code"] == 0
-    read = {"max_wait": 0, "min_bytes": 1, "max_bytes": 2**20, "isolation_level": 1, "session_epoch": -1, "topics": (
-        {"topic": "t", "partitions": ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 2**20},)},)}
-    clients.one(producer.me, offer.FETCH, 12, read)
+    clients.one(producer.me, offer.FETCH, 12, fetched(0, level=1))
     found = clients.host.problems()
     assert list(found) == ["MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"]
     assert found["Atomicity"] == (
@@ -71,8 +60,7 @@ def test_requests_are_dropped_lost_doubled_and_delayed_for_a_time() -> None:
     for number, (kind, what) in enumerate((("drop", {"nth": 1}), ("lose", {"nth": 2}), ("duplicate", {"nth": 4}),
                                            ("delay", {"nth": 5, "for_ms": 700})), 1):
         inject(clients, number, kind, request="Produce", **what)
-    plain = {"acks": -1, "topic_data": ({"name": "t", "partition_data": (
-        {"index": 0, "records": write_batch([WireRecord(None, b"v")])},)},)}
+    plain = produced((0, write_batch([WireRecord(None, b"v")])))
     ends = []
     for _ in range(2):
         me = clients.connect()
@@ -101,7 +89,7 @@ def leaders(clients: Talk, connection: int) -> tuple[list[int], list[int], int]:
 
 def test_a_write_needs_so_many_replicas_in_sync() -> None:
     """With two of two, a write is refused while one is down (NOT_ENOUGH_REPLICAS), and taken once it is back."""
-    clients = talk(brokers=3, replication_factor=2, min_insync_replicas=2)
+    clients = talk(ports=(9001, 9002, 9003), replication_factor=2, min_insync_replicas=2)
     asked = clients.connect()
     described = clients.one(asked, offer.METADATA, 9, {"topics": ({"name": "t"},)})["topics"][0]["partitions"][0]
     leader, follower = described["replica_nodes"]
@@ -109,9 +97,7 @@ def test_a_write_needs_so_many_replicas_in_sync() -> None:
     clients.host.clients[asked].broker = leader
 
     def produce() -> int:
-        partition = {"index": 0, "records": write_batch([WireRecord(None, b"a")], base_timestamp=5)}
-        answer = clients.one(asked, offer.PRODUCE, 9, {"acks": -1, "transactional_id": None, "topic_data": (
-            {"name": "t", "partition_data": (partition,)},)})
+        answer = clients.one(asked, offer.PRODUCE, 9, produced((0, write_batch([WireRecord(None, b"a")]))))
         return int(answer["responses"][0]["partition_responses"][0]["error_code"])
 
     assert produce() == 0
@@ -123,19 +109,14 @@ def test_a_write_needs_so_many_replicas_in_sync() -> None:
 
 def test_brokers_crash_are_cut_off_and_elected() -> None:
     """Leaders are spread; a crash closes connections and moves them on, a restart gives them back."""
-    clients = talk(brokers=3)
+    clients = talk(ports=(9001, 9002, 9003))
 
-    def connect(broker: int) -> int:
-        number = clients.connect()
-        clients.host.clients[number].broker = broker
-        return number
-
-    one, two = connect(1), connect(2)
+    one, two = clients.connect(1), clients.connect(2)
     before = leaders(clients, one)
     assert before == ([1, 2, 3], before[1], 0) and len({*before[1]}) == 2
     down = before[1][0]
     third = next(number for number in (1, 2, 3) if number not in before[1])
-    asked = connect(third)
+    asked = clients.connect(third)
     closed = inject(clients, 1, "crash", broker=down)
     assert [type(output) for output in closed] == [Close] * sum(down == broker for broker in (1, 2, third))
     brokers, now, epoch = leaders(clients, asked)
@@ -154,7 +135,7 @@ def test_brokers_crash_are_cut_off_and_elected() -> None:
 
 def test_a_paused_broker_answers_later_and_a_partitioned_one_is_no_leader() -> None:
     """What comes to a paused broker is answered when the pause is over, in order; who is cut off leads nothing."""
-    clients = talk(brokers=2)
+    clients = talk(ports=(9001, 9002))
     me = clients.connect()
     inject(clients, 1, "pause", broker=1, for_ms=400)
     assert clients.ask(me, offer.METADATA, 9, {"topics": None}) == {}
@@ -163,19 +144,8 @@ def test_a_paused_broker_answers_later_and_a_partitioned_one_is_no_leader() -> N
     assert isinstance(answer, Write)
     clients._asked[me].clear()
     inject(clients, 2, "partition", broker=1)
-    other = clients.connect()
-    clients.host.clients[other].broker = 2
+    other = clients.connect(2)
     assert leaders(clients, other)[:2] == ([2], [2, 2])
     assert clients.ask(me, offer.METADATA, 9, {"topics": None}) == {}
     assert len(clients.written(clients.give(Ended(2, clients.now)))[me]) == 1
     assert len({*leaders(clients, other)[1]}) == 2
-
-
-def test_a_plan_of_faults_is_a_function_of_its_seed() -> None:
-    """The same seed draws the same plan; a budget that is none is refused in a sentence."""
-    budget = read_budget("delay=2,crash=1")
-    assert draw(budget, 3, 2) == draw(budget, 3, 2) != draw(budget, 4, 2)
-    assert [timed.kind for timed in draw(budget, 3, 2)] == ["delay", "delay", "crash"]
-    for bad in ("delay", "delay=0", "dealy=1", "crash=x"):
-        with pytest.raises(Refusal, match="is no fault and how often"):
-            read_budget(bad)

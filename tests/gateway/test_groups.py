@@ -8,18 +8,13 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk
+from support.gateway.wire import Talk, inject, talk
 
+from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Settings
 
 SESSION, REBALANCE = 10_000, 30_000
 FENCED, UNKNOWN, ILLEGAL, AGAIN, ID_REQUIRED = 82, 25, 22, 27, 79
-
-
-def talk() -> Talk:
-    return Talk(Host(Settings(), {"t": 2}, 1_000_000))
 
 
 def joining(member: str = "", instance: str | None = None, protocols: tuple[str, ...] = ("range",)) -> dict[str, Any]:
@@ -181,3 +176,39 @@ def test_an_id_that_nobody_comes_back_with_lapses() -> None:
     assert found == {}
     assert clients.wait(SESSION)[one][0]["generation_id"] == 1
     assert clients.one(two, offer.JOIN_GROUP, 9, {**joining(), "session_timeout": 5})["error_code"] == 26
+
+
+@pytest.mark.parametrize("topics", [None, ({"name": "t", "partition_indexes": (0,)},)])
+def test_offsets_that_are_not_loaded_are_not_said_to_be_none(topics: Any) -> None:
+    """A broker is elected whose log has an offset that is not committed: it says that it loads, others that they do not
+    coordinate.
+    """
+    clients = talk(ports=(0, 0, 0))
+    one, two, three = range(1, 4)
+    while clients.host.cluster.leader("__consumer_offsets-0") != f"b{one}":
+        one, two, three = two, three, one
+    connections = {broker: clients.connect(broker) for broker in (one, two, three)}
+
+    def commit(offset: int) -> dict[int, Any]:
+        rows = ({"name": "t", "partitions": ({"partition_index": 0, "committed_offset": offset},)},)
+        fields = {"group_id": "g", "member_id": "", "generation_id_or_member_epoch": -1, "topics": rows}
+        return clients.ask(connections[one], offer.OFFSET_COMMIT, 8, fields)
+
+    def fetched(broker: int) -> tuple[str, list[int]]:
+        """Return the error of the whole, and offsets."""
+        asked = {"group_id": "g", "topics": topics}
+        found = clients.one(connections[broker], offer.OFFSET_FETCH, 5, asked)
+        error = next(name for name, known in BY_NAME.items() if known.number == found["error_code"])
+        return error, [row["committed_offset"] for topic in found["topics"] for row in topic["partitions"]]
+
+    none = [] if topics is None else [-1]
+    assert list(commit(7)) == [connections[one]] and fetched(one) == ("NONE", [7])
+    assert fetched(two) == fetched(three) == ("NOT_COORDINATOR", none)
+    for number, other in enumerate((one, two)):
+        inject(clients, number, "partition", broker=other, other=three)
+    assert commit(8) == {}, "it waits for a replica that hears nobody"
+    clients.written(inject(clients, 2, "elect", partition="__consumer_offsets-0"))
+    assert fetched(two) == ("COORDINATOR_LOAD_IN_PROGRESS", none)
+    assert fetched(one) == ("NOT_COORDINATOR", none)
+    clients.wait(2_000)
+    assert fetched(two) == ("NONE", [8])

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, request_bytes
+from support.gateway.wire import Producer, Talk, fetched, produced, talk
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
@@ -16,21 +16,8 @@ from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import WireRecord, read_header, read_records, split, write_batch
 
 
-def talk(**settings: Any) -> Talk:
-    return Talk(Host(Settings(**settings), {"t": 2}, 1_000_000))
-
-
-def produced(values: list[bytes], acks: int = -1, tid: str | None = None, **batch: Any) -> dict[str, Any]:
-    records = [WireRecord(None, value) for value in values]
-    data = write_batch(records, base_timestamp=5, is_transactional=tid is not None, **batch)
-    return {"acks": acks, "transactional_id": tid, "topic_data": (
-        {"name": "t", "partition_data": ({"index": 0, "records": data},)},)}
-
-
-def fetched(offset: int, wait: int = 0, level: int = 0, most: int = 2**20) -> dict[str, Any]:
-    wanted = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": most}
-    return {"max_wait": wait, "min_bytes": 1, "max_bytes": most, "isolation_level": level, "session_epoch": -1,
-            "topics": ({"topic": "t", "partitions": (wanted,)},)}
+def batch(*values: bytes) -> bytes:
+    return write_batch([WireRecord(None, value) for value in values], base_timestamp=5)
 
 
 def partition(response: dict[str, Any], key: str = "responses", inner: str = "partitions") -> dict[str, Any]:
@@ -53,8 +40,8 @@ def test_records_come_back_at_their_offsets() -> None:
     """Two batches get offsets one after the other; a fetch inside the first one gets it whole."""
     clients = talk()
     me = clients.connect()
-    offsets = [partition(clients.one(me, offer.PRODUCE, 9, produced(each)), inner="partition_responses")["base_offset"]
-               for each in ([b"a", b"b"], [b"c"])]
+    offsets = [partition(clients.one(me, offer.PRODUCE, 9, produced((0, each))), inner="partition_responses")[
+        "base_offset"] for each in (batch(b"a", b"b"), batch(b"c"))]
     assert offsets == [0, 2]
     assert values(clients.one(me, offer.FETCH, 12, fetched(1))) == [(0, b"a"), (1, b"b"), (2, b"c")]
     small = clients.one(me, offer.FETCH, 12, fetched(0, most=10))
@@ -69,9 +56,7 @@ def test_a_batch_of_a_transaction_needs_a_transactional_id() -> None:
     open_ = write_batch([a], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
     plain = write_batch([b])
     for last, expected in ((open_, [53, 53, 53]), (plain, [0, 3, 0]), (b"", [0, 3, 87])):
-        asked = {"acks": -1, "transactional_id": None, "topic_data": ({"name": "t", "partition_data": tuple(
-            {"index": index, "records": data} for index, data in ((0, plain), (7, plain), (1, last)))},)}
-        (topic,) = clients.one(me, offer.PRODUCE, 9, asked)["responses"]
+        (topic,) = clients.one(me, offer.PRODUCE, 9, produced((0, plain), (7, plain), (1, last)))["responses"]
         assert [found["error_code"] for found in topic["partition_responses"]] == expected
 
 
@@ -81,7 +66,7 @@ def test_a_fetch_waits_for_records_or_its_time() -> None:
     reader, writer = clients.connect(), clients.connect()
     assert clients.ask(reader, offer.FETCH, 12, fetched(0, wait=500)) == {}
     assert clients.host.deadline == clients.now + 500
-    found = clients.ask(writer, offer.PRODUCE, 9, produced([b"a"]))
+    found = clients.ask(writer, offer.PRODUCE, 9, produced((0, batch(b"a"))))
     assert sorted(found) == [reader, writer] and values(found[reader][0]) == [(0, b"a")]
     assert clients.ask(reader, offer.FETCH, 12, fetched(1, wait=500)) == {}
     assert clients.wait(499) == {}
@@ -93,29 +78,19 @@ def test_a_request_behind_one_that_waits_is_looked_at_later() -> None:
     clients = talk()
     me = clients.connect()
     assert clients.ask(me, offer.FETCH, 12, fetched(0, wait=500)) == {}
-    assert clients.ask(me, offer.PRODUCE, 9, produced([b"a"])) == {}
+    assert clients.ask(me, offer.PRODUCE, 9, produced((0, batch(b"a")))) == {}
     first, second = clients.wait(500)[me]
     assert values(first) == [] and partition(second, inner="partition_responses")["error_code"] == 0
-
-
-def test_produce_without_acks_is_not_answered() -> None:
-    """acks=0 appends, writes nothing, and holds nobody up."""
-    clients = talk()
-    me = clients.connect()
-    assert clients.give(Arrived(me, request_bytes(offer.PRODUCE, 9, produced([b"a"], acks=0)), clients.now)) == []
-    assert values(clients.one(me, offer.FETCH, 12, fetched(0))) == [(0, b"a")]
 
 
 def test_bad_batches_and_refused_partitions_are_answered_by_their_codes() -> None:
     """A batch with a wrong checksum is CORRUPT_MESSAGE; a partition that is not there is unknown, for each API."""
     clients = talk()
     me = clients.connect()
-    broken = produced([b"a"])
-    data = broken["topic_data"][0]["partition_data"][0]
-    data["records"] = data["records"][:-1] + b"x"
-    assert partition(clients.one(me, offer.PRODUCE, 9, broken), inner="partition_responses")["error_code"] == 2
-    broken["topic_data"][0]["name"] = "elsewhere"
-    assert partition(clients.one(me, offer.PRODUCE, 9, broken), inner="partition_responses")["error_code"] == 3
+    bad = batch(b"a")[:-1] + b"x"
+    for topic, error in (("t", 2), ("elsewhere", 3)):
+        answer = clients.one(me, offer.PRODUCE, 9, produced((0, bad), topic=topic))
+        assert partition(answer, inner="partition_responses")["error_code"] == error
     lost = {"topics": ({"name": "t", "partitions": ({"partition_index": 7, "timestamp": -1, "offset": 0},)},)}
     for api, version in ((offer.LIST_OFFSETS, 6), (offer.DELETE_RECORDS, 2)):
         assert partition(clients.one(me, api, version, {"replica_id": -1, **lost}), "topics")["error_code"] == 3
@@ -137,32 +112,25 @@ def test_a_partition_below_0_is_none() -> None:
     assert [p["error_code"] for p in written["topics"][0]["partitions"]] == [3, 3]
 
 
-def begun(clients: Talk, me: int) -> dict[str, Any]:
-    """Return a producer's id and epoch with a record in an open transaction at offset 0."""
-    made = clients.one(me, offer.INIT_PRODUCER_ID, 4, {"transactional_id": "tid", "transaction_timeout": 1000})
-    owner = {"producer_id": made["producer_id"], "producer_epoch": made["producer_epoch"]}
-    added = {f"v3_and_below_{key}": value for key, value in {
-        **owner, "transactional_id": "tid", "topics": ({"name": "t", "partitions": (0,)},)}.items()}
-    found = clients.one(me, offer.ADD_PARTITIONS_TO_TXN, 3, added)["results_by_topic_v3_and_below"]
-    assert found[0]["results_by_partition"] == ({"partition_index": 0, "partition_error_code": 0},)
-    written = clients.one(me, offer.PRODUCE, 9, produced([b"a"], tid="tid", base_sequence=0, **owner))
-    assert partition(written, inner="partition_responses")["error_code"] == 0
-    return owner
+def begun(clients: Talk) -> Producer:
+    """Return a producer with a record in an open transaction at offset 0."""
+    producer = Producer(clients)
+    assert producer.write(0, b"a") == 0
+    return producer
 
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_transaction_is_seen_whole_or_not_at_all(committed: bool) -> None:
     """An open transaction holds readers of committed records back; its end shows its records or lists them aborted."""
     clients = talk()
-    me = clients.connect()
-    owner = begun(clients, me)
+    producer = begun(clients)
+    me = producer.me
     held = clients.one(me, offer.FETCH, 12, fetched(0, level=1))
     assert (values(held), partition(held)["last_stable_offset"], partition(held)["high_watermark"]) == ([], 0, 1)
-    ended = clients.one(me, offer.END_TXN, 3, {"transactional_id": "tid", "committed": committed, **owner})
-    assert ended["error_code"] == 0
+    assert producer.end(committed)[me][0]["error_code"] == 0
     read = partition(clients.one(me, offer.FETCH, 12, fetched(0, level=1)))
     assert read["last_stable_offset"] == 2
-    aborted = () if committed else ({"producer_id": owner["producer_id"], "first_offset": 0},)
+    aborted = () if committed else ({"producer_id": producer.owner["producer_id"], "first_offset": 0},)
     assert read["aborted_transactions"] == aborted
     _, marker = (read_header(batch) for batch in split(read["records"]))
     assert (marker.is_control, marker.is_transactional, marker.base_offset) == (True, True, 1)
@@ -171,14 +139,14 @@ def test_a_transaction_is_seen_whole_or_not_at_all(committed: bool) -> None:
 def test_a_transaction_that_is_too_old_is_aborted_by_the_clock() -> None:
     """The broker says when something is due; then the transaction is aborted and its producer fenced."""
     clients = talk()
-    me = clients.connect()
-    owner = begun(clients, me)
+    producer = begun(clients)
+    me = producer.me
     clients.wait(clients.host.deadline - clients.now)
     read = partition(clients.one(me, offer.FETCH, 12, fetched(0, level=1)))
     assert (read["last_stable_offset"], len(read["aborted_transactions"])) == (2, 1)
-    late = clients.one(me, offer.PRODUCE, 9, produced([b"b"], tid="tid", base_sequence=1, **owner))
+    late = clients.one(me, offer.PRODUCE, 9, producer.batch(0, b"b"))
     assert partition(late, inner="partition_responses")["error_code"] == 47
-    (known,) = clients.one(me, offer.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ("tid",)})["transaction_states"]
+    (known,) = clients.one(me, offer.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ("app",)})["transaction_states"]
     assert (known["transaction_state"], known["transaction_start_time"] > 0) == ("CompleteAbort", True)
 
 
@@ -236,17 +204,16 @@ def test_connections_end_when_their_requests_are_answered() -> None:
     clients.now += 500
     answer, closed = clients.give(Passed(clients.now))
     assert isinstance(answer, Write) and isinstance(closed, Close) and closed.connection == answer.connection == me
-    assert (clients.host.waiting, clients.host.connections) == (1, 1)
+    assert (len(clients.host.under_way), len(clients.host.clients)) == (1, 1)
     clients.give(Gone(other, clients.now))
-    assert (clients.host.waiting, clients.host.connections) == (0, 0)
+    assert (len(clients.host.under_way), len(clients.host.clients)) == (0, 0)
 
 
 def test_the_same_inputs_give_the_same_outputs() -> None:
     """A run is its inputs: given to another host they lead to the same bytes."""
     clients = talk()
-    me = clients.connect()
-    begun(clients, me)
-    clients.wait(2000)
+    begun(clients)
+    clients.wait(61_000)
     again = Host(Settings(), {"t": 2}, 1_000_000)
     assert [again.take(given) for given in clients.inputs] == clients.outputs
     assert again.brokers == clients.host.brokers and again.observed == clients.host.observed

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk
+from support.gateway.wire import fetched, talk
 from support.paths import RECORDED
 
 from kafka_proto.broker.ghosts import SentRecords
@@ -22,8 +22,6 @@ from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.codec import write_message
 from kafka_proto.gateway.conforming import record_at
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import ProduceRequest
@@ -91,7 +89,7 @@ def test_without_the_gateway_they_are_not_played(monkeypatch: pytest.MonkeyPatch
 def test_a_topic_that_is_made_says_its_settings_in_every_version() -> None:
     """Java's Admin reads them from version 5 on, also of a topic that is refused: they are never null."""
     for version, refused in ((5, ()), (6, ()), (5, ("t",)), (6, ("t",))):
-        clients = Talk(Host(Settings(), {"t": 1}, 1_000_000))
+        clients = talk()
         me = clients.connect()
         topic = {"name": refused[0] if refused else "new", "num_partitions": 1, "replication_factor": 1,
                  "assignments": (), "configs": ()}
@@ -106,7 +104,7 @@ def test_the_name_of_a_protocol_is_null_where_a_version_has_that() -> None:
     written = {version: write_message("response", offer.JOIN_GROUP, version, {"protocol_name": None})
                for version in (6, 7)}
     assert len(written[7]) == len(written[6]) + 1  # the type of the protocols, which 6 does not have
-    clients = Talk(Host(Settings(), {}, 1_000_000))
+    clients = talk({})
     me = clients.connect()
     for version, name in ((5, ""), (6, ""), (7, None), (9, None)):
         asked = {"group_id": "g", "session_timeout": 10_000, "member_id": "nobody", "protocol_type": "consumer",
@@ -116,7 +114,7 @@ def test_the_name_of_a_protocol_is_null_where_a_version_has_that() -> None:
 
 def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:
     """Another broker of the cluster reads what a consumer of committed records may not; the leader itself does not."""
-    clients = Talk(Host(Settings("3.5.2", 0, ports=(0, 0)), {"t": 2}, 1_000_000))
+    clients = talk(release="3.5.2", transaction_version=0, ports=(0, 0))
     me = clients.connect()
     (topic,) = clients.one(me, offer.METADATA, 8, {"topics": None})["topics"]
     led = next(row["partition_index"] for row in topic["partitions"] if row["leader_id"] == 1)
@@ -126,9 +124,7 @@ def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:
     clients.host.cluster.send(ProduceRequest(9, "tid", -1, f"t-{led}", written), "b1", "c9")
 
     def read(replica: int) -> tuple[int, int]:
-        wanted = {"partition": led, "fetch_offset": 0, "partition_max_bytes": 1_000}
-        asked = {"replica_id": replica, "max_bytes": 1_000, "isolation_level": 1, "session_epoch": -1,
-                 "topics": ({"topic": "t", "partitions": (wanted,)},)}
+        asked = {**fetched(0, level=1, partition=led), "replica_id": replica}
         (row,) = clients.one(me, offer.FETCH, 11, asked)["responses"][0]["partitions"]
         return row["error_code"], len(row["records"])
 

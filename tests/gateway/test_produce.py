@@ -8,30 +8,18 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, request_bytes
+from support.gateway.wire import fetched, produced, request_bytes, talk
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.context import code
-from kafka_proto.gateway.host import Arrived, Close, Host
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.host import Arrived, Close
 from kafka_proto.gateway.records import WireRecord, write_batch
 
 TOMORROW = 1_000_000 + 86_400_000
 GOOD = write_batch([WireRecord(None, b"a")], base_timestamp=5)
 BAD = GOOD[:-1] + b"x"
-
-
-def talk(**settings: Any) -> tuple[Talk, int]:
-    clients = Talk(Host(Settings(**settings), {"t": 2}, 1_000_000))
-    return clients, clients.connect()
-
-
-def produced(*rows: tuple[int, bytes], acks: int = -1, topic: str = "t", tid: str | None = None) -> dict[str, Any]:
-    """Return a Produce with a batch for each partition that is named."""
-    return {"acks": acks, "transactional_id": tid, "topic_data": ({"name": topic, "partition_data": tuple(
-        {"index": index, "records": data} for index, data in rows)},)}
 
 
 def errors(response: dict[str, Any]) -> list[tuple[int, int]]:
@@ -42,7 +30,8 @@ def errors(response: dict[str, Any]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("batch", [{"value": b"x" * 1_048_600}, {"wrong": True}])
 def test_a_batch_that_the_log_refuses_is_in_the_transaction_nevertheless(batch: dict[str, Any]) -> None:
     """From Produce 12 on the partition is added first: the EndTxn that a client goes on to is no INVALID_TXN_STATE."""
-    clients, me = talk()
+    clients = talk()
+    me = clients.connect()
     made = clients.one(me, offer.INIT_PRODUCER_ID, 5, {
         "transactional_id": "tid", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1})
     owner = {"producer_id": made["producer_id"], "producer_epoch": made["producer_epoch"]}
@@ -61,7 +50,8 @@ def test_a_batch_that_the_log_refuses_is_in_the_transaction_nevertheless(batch: 
 ])
 def test_an_error_closes_a_connection_without_acks(rows: tuple[tuple[int, bytes], ...], closes: bool) -> None:
     """With acks=0 nothing is written; what was appended stays, and the closed connection tells the client."""
-    clients, me = talk()
+    clients = talk()
+    me = clients.connect()
     outputs = clients.give(Arrived(me, request_bytes(offer.PRODUCE, 9, produced(*rows, acks=0)), clients.now))
     assert [type(output) for output in outputs] == [Close] * closes
     assert (me in clients.host.clients) is not closes
@@ -82,7 +72,8 @@ def test_a_client_hears_of_a_closed_connection_and_makes_another() -> None:
 
 def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
     """It is answered once; where one of the two is no single batch, that is said, though the other is appended."""
-    clients, me = talk()
+    clients = talk()
+    me = clients.connect()
     other = write_batch([WireRecord(None, b"b"), WireRecord(None, b"c")], base_timestamp=5)
     for first, second, error, end in ((GOOD, other, "NONE", 2), (GOOD + GOOD, GOOD, "INVALID_RECORD", 3),
                                       (GOOD, b"", "INVALID_RECORD", 4), (GOOD, BAD, "CORRUPT_MESSAGE", 4)):
@@ -95,7 +86,8 @@ def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
                                                 ("4.4.0", "INVALID_PRODUCER_ID_MAPPING")])
 def test_batches_of_two_producers_are_refused_together(release: str, error: str) -> None:
     """A broker that verifies asks about one producer for all partitions of a request; nothing is appended."""
-    clients, me = talk(release=release, transaction_version=0)
+    clients = talk(release=release, transaction_version=0)
+    me = clients.connect()
     batches = [write_batch([WireRecord(None, b"a")], base_timestamp=5, producer_id=7, producer_epoch=epoch,
                            base_sequence=0, is_transactional=True) for epoch in (0, 1)]
     answer = clients.one(me, offer.PRODUCE, 9, produced((0, batches[0]), (1, batches[1]), tid="tid"))
@@ -105,7 +97,8 @@ def test_batches_of_two_producers_are_refused_together(release: str, error: str)
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
 def test_internal_topics_are_not_written_to(topic: str) -> None:
     """Nor added to a transaction by a client; a partition of theirs that is not there is unknown."""
-    clients, me = talk()
+    clients = talk()
+    me = clients.connect()
     answer = clients.one(me, offer.PRODUCE, 9, produced((0, GOOD), (9, GOOD), topic=topic))
     assert errors(answer) == [(0, code("INVALID_TOPIC_EXCEPTION")), (9, code("UNKNOWN_TOPIC_OR_PARTITION"))]
     assert clients.host.cluster.log("__consumer_offsets-0").log_end_offset == 0
@@ -115,7 +108,8 @@ def test_internal_topics_are_not_written_to(topic: str) -> None:
                                                 ("4.4.0", "INVALID_TIMESTAMP")])
 def test_a_record_of_tomorrow(release: str, error: str) -> None:
     """From 4.0 on a record may be an hour ahead of the broker's clock, and no later (KIP-1030)."""
-    clients, me = talk(release=release, transaction_version=0 if release < "4" else 2)
+    clients = talk(release=release, transaction_version=0 if release < "4" else 2)
+    me = clients.connect()
     for ahead, expected in ((0, error), (86_400_000 - 3_600_000, "NONE")):
         late = write_batch([WireRecord(None, b"a", timestamp_delta=-ahead)], base_timestamp=TOMORROW)
         assert errors(clients.one(me, offer.PRODUCE, 9, produced((0, late)))) == [(0, code(expected))]
@@ -123,12 +117,10 @@ def test_a_record_of_tomorrow(release: str, error: str) -> None:
 
 def test_a_batch_of_a_transaction_without_producer_is_of_none() -> None:
     """A real broker takes it and shows it at once; no property speaks of it."""
-    clients, me = talk()
+    clients = talk()
+    me = clients.connect()
     odd = write_batch([WireRecord(None, b"a")], base_timestamp=5, is_transactional=True)
     assert errors(clients.one(me, offer.PRODUCE, 12, produced((0, odd), tid="tid"))) == [(0, 0)]
-    wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 2**20}
-    found = clients.one(me, offer.FETCH, 12, {
-        "max_wait": 0, "min_bytes": 1, "max_bytes": 2**20, "isolation_level": 1, "session_epoch": -1,
-        "topics": ({"topic": "t", "partitions": (wanted,)},)})["responses"][0]["partitions"][0]
+    found = clients.one(me, offer.FETCH, 12, fetched(0, level=1))["responses"][0]["partitions"][0]
     assert (found["last_stable_offset"], len(found["records"])) == (1, len(odd))
     assert clients.host.problems() == {}

@@ -16,7 +16,7 @@ from support.gateway.wire import request_bytes, responses
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Arrived, Gone, Host, Opened
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.server import Server, listen, port_of
+from kafka_proto.gateway.server import Server, listening
 
 HEARTBEAT = request_bytes(offer.HEARTBEAT, 4, {"group_id": "g"})
 SIZE = 16
@@ -33,12 +33,12 @@ def serve(talk: Talk, **bounds: Any) -> list[Any]:
     streams: list[trio.SocketStream] = []
 
     async def connect() -> trio.SocketStream:
-        streams.append(await trio.open_tcp_stream("127.0.0.1", port_of(listener)))
+        streams.append(await trio.open_tcp_stream(*listener.socket.getsockname()))
         return streams[-1]
 
     async def run() -> None:
         nonlocal listener
-        listener = await listen("127.0.0.1", 0)
+        _, (listener,) = await listening(Settings())
         server = Server(host, lambda given, outputs: seen.append(given), **bounds)
         try:
             with trio.fail_after(PATIENCE_S):
@@ -52,7 +52,7 @@ def serve(talk: Talk, **bounds: Any) -> list[Any]:
 
     listener: Any = None
     trio.run(run)
-    assert (host.connections, listener.socket.fileno()) == (0, -1)
+    assert (host.clients, listener.socket.fileno()) == ({}, -1)
     return seen
 
 
@@ -86,7 +86,7 @@ def test_idle_and_half_open_connections_end() -> None:
 
     async def say_nothing(connect: Connect, host: Host) -> None:
         assert await read(await connect(), 1) == b""
-        while host.connections:
+        while host.clients:
             await trio.sleep(0.01)
 
     async def end_inside(connect: Connect, host: Host) -> None:
@@ -94,7 +94,7 @@ def test_idle_and_half_open_connections_end() -> None:
         await half.send_all(HEARTBEAT[:9])
         await half.send_eof()
         assert await read(half, 1) == b""
-        while host.connections:
+        while host.clients:
             await trio.sleep(0.01)
 
     for talk, bounds in ((say_nothing, {"idle_seconds": 0.2}), (end_inside, {})):

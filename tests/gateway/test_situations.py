@@ -23,6 +23,7 @@ from kafka_proto.gateway.conforming import play_at
 
 EACH = 40
 """Of so many records one is played in the suite."""
+OPTIONS: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +78,8 @@ def test_a_new_situation_is_recorded(tmp_path: Path) -> None:
     script, made, broken = (tmp_path / name for name in ("script.json", "made.json.gz", "broken.json"))
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
     broken.write_text(json.dumps(SCRIPT).replace("DeleteRecords", "Teleport"), encoding="utf-8")
-    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
     with KafkaCluster(release="3.9.2") as cluster:
-        asked = {**options, "--broker": cluster.bootstrap_servers, "--release": "3.9.2", "--record": str(made)}
+        asked = {**OPTIONS, "--broker": cluster.bootstrap_servers, "--release": "3.9.2", "--record": str(made)}
         assert "recorded 1 situations" in conformance.run((str(script),), asked).text
         with pytest.raises(Refusal, match=r"mine \(tv2\) cannot be played \(KeyError: 'Teleport'\)"):
             conformance.run((str(broken),), {**asked, "--record": str(tmp_path / "none.json")})
@@ -90,14 +90,13 @@ def test_a_new_situation_is_recorded(tmp_path: Path) -> None:
     assert record["steps"][1]["response"] == {"error": "NONE", "low_watermark": 0}
     assert judge(record).equal and not (tmp_path / "none.json").exists()
     with pytest.raises(Refusal, match="give --broker HOST:PORT as well"):
-        conformance.run((str(script),), {**options, "--record": str(made)})
+        conformance.run((str(script),), {**OPTIONS, "--record": str(made)})
 
 
 def test_records_of_one_release_are_played_against_a_broker_of_another(records: list[dict[str, Any]]) -> None:
     """Those of the broker's level; where the other release has none, all: what differs is what changed in between."""
-    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
     with KafkaCluster(release="4.4.0") as cluster:
-        asked = {**options, "--broker": cluster.bootstrap_servers, "--as": "3.9.2"}
+        asked = {**OPTIONS, "--broker": cluster.bootstrap_servers, "--as": "3.9.2"}
         same = conformance.run((), {**asked, "--situation": "commit_one"})
         assert same.exit_code == 0
         played = {(each["broker_version"], each["transaction_version"]) for each in same.data["records"]}
@@ -116,8 +115,7 @@ def test_records_of_one_release_are_played_against_a_broker_of_another(records: 
 
 def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[str, Any]]) -> None:
     """A record with another answer differs at its step, by the command; an address without broker is refused."""
-    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
-    asked = {**options, "--release": "4.4.0", "--situation": "commit_one"}
+    asked = {**OPTIONS, "--release": "4.4.0", "--situation": "commit_one"}
     with KafkaCluster() as cluster:
         printed = conformance.run((), {**asked, "--broker": cluster.bootstrap_servers})
         assert (printed.exit_code, len(printed.data["records"])) == (0, 5)

@@ -16,10 +16,12 @@ from kafka_proto.gateway.context import (
     Handling,
     Reply,
     Waits,
+    at_leader,
     code,
     each,
     named,
     number,
+    told,
     wrong_place,
 )
 from kafka_proto.gateway.observed import produced
@@ -45,9 +47,11 @@ from kafka_proto.requests import (
     ConsumerFetchRequest,
     ConsumerFetchResponse,
     DeleteRecordsRequest,
+    DeleteRecordsResponse,
     Error,
     IsolationLevel,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ProduceRequest,
     partition_name,
 )
@@ -68,12 +72,12 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
     is_short = False
     for topic, index, data in produced(message):
         found.setdefault((topic, index), {})
-        wrong = _wrong_place(here, topic, index)
+        is_internal = named(topic, index) in INTERNAL_PARTITIONS  # which is refused when it would be appended
         try:
-            if wrong == NO_ERROR:
-                taken[topic, index] = check_request(data, request.version)
+            if not is_internal and (wrong := wrong_place(here, topic, index)) is not None:
+                found[topic, index] = _not_appended(index, number(wrong))
             else:
-                found[topic, index] = _not_appended(index, wrong)
+                taken[topic, index] = check_request(data, request.version)
         except BadBatch as bad:
             is_short = is_short or isinstance(bad, ShortBatch)
             found[topic, index] = _not_appended(index, code(bad.error), str(bad))
@@ -97,11 +101,6 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
 
 def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
     return {"index": index, "error_code": error, "base_offset": -1, "error_message": reason}
-
-
-def _wrong_place(here: AskedBroker, topic: str, index: int) -> int:
-    """Return the error code for a partition that is not to be written to here; 0 for one of an internal topic."""
-    return NO_ERROR if named(topic, index) in INTERNAL_PARTITIONS else wrong_place(here, topic, index)
 
 
 def _refused(
@@ -132,7 +131,7 @@ def _batch(
     error, reason, decisions = Error.NONE, None, here.cluster.version.leader
     ahead = decisions.timestamp_after_max_ms
     try:
-        check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.now + ahead,
+        check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.cluster.now + ahead,
                     decisions.takes_append_time)
     except BadBatch as bad:
         error, reason = Error(bad.error), str(bad)
@@ -157,35 +156,28 @@ def _appended(
 
 
 def fetch(here: AskedBroker, request: WireRequest) -> Handling:
-    """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says."""
-    message = request.message
-    until = here.now + message["max_wait"]
-    while True:
-        fields, size, is_final = yield from read(here, request)
-        if is_final or size >= message["min_bytes"] or until <= here.now:
-            return Reply(fields)
-        yield Waits(until)
+    """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says.
 
-
-def read(
-    here: AskedBroker, request: WireRequest
-) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int, bool]]:
-    """Return what a fetch finds, how many bytes of records that is, and whether an error ends its waiting."""
+    An error ends its waiting.
+    """
     message = request.message
     level = IsolationLevel.READ_COMMITTED if message["isolation_level"] == 1 else IsolationLevel.READ_UNCOMMITTED
-    left, size, is_final = message.get("max_bytes", 2**31 - 1), 0, False
-    topics = []
-    for topic in message["topics"]:
-        results = []
-        for wanted in topic["partitions"]:
-            bound = min(left, wanted["partition_max_bytes"])
-            fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
-            size += found
-            left = max(0, left - found)
-            is_final = is_final or fields["error_code"] != NO_ERROR
-            results.append(fields)
-        topics.append({"topic": topic["topic"], "partitions": tuple(results)})
-    return {"responses": tuple(topics), "session_id": 0}, size, is_final
+    until = here.cluster.now + message["max_wait"]
+    while True:
+        left, size, is_final, topics = message.get("max_bytes", 2**31 - 1), 0, False, []
+        for topic in message["topics"]:
+            results = []
+            for wanted in topic["partitions"]:
+                bound = min(left, wanted["partition_max_bytes"])
+                fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
+                size += found
+                left = max(0, left - found)
+                is_final = is_final or fields["error_code"] != NO_ERROR
+                results.append(fields)
+            topics.append({"topic": topic["topic"], "partitions": tuple(results)})
+        if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
+            return Reply({"responses": tuple(topics), "session_id": 0})
+        yield Waits(until)
 
 
 def _partition(
@@ -194,11 +186,11 @@ def _partition(
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
     index, replica = wanted["partition"], request.message["replica_id"]
     wrong = wrong_place(here, topic, index)
-    if wrong == NO_ERROR and replica >= 0 and (replica == here.asked or replica not in here.settings.brokers):
-        wrong = code("NOT_LEADER_OR_FOLLOWER")  # it is no follower of this leader
-    if wrong:
-        aborted: tuple[Fields, ...] | None = () if wrong == code("UNKNOWN_TOPIC_OR_PARTITION") else None
-        return {"partition_index": index, "error_code": wrong, "high_watermark": -1, "records": b"",
+    if wrong is None and replica >= 0 and (replica == here.asked or replica not in here.settings.brokers):
+        wrong = Error.NOT_LEADER_OR_FOLLOWER  # it is no follower of this leader
+    if wrong is not None:
+        aborted: tuple[Fields, ...] | None = () if wrong is Error.UNKNOWN_TOPIC_OR_PARTITION else None
+        return {"partition_index": index, "error_code": number(wrong), "high_watermark": -1, "records": b"",
                 "aborted_transactions": aborted}, 0
     # No batch is shorter than its header, so no more of them than this fit.
     asked = ConsumerFetchRequest(request.version, partition_name(topic, index), wanted["fetch_offset"], level,
@@ -257,35 +249,17 @@ def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:
     committed = request.message.get("isolation_level", 0) == 1
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
-    def one(topic: str, partition: Any) -> object:
-        if wrong := wrong_place(here, topic, partition["partition_index"]):
-            return {"partition_index": partition["partition_index"], "error_code": wrong}
-        return ListOffsetsRequest(
-            request.version, partition_name(topic, partition["partition_index"]), partition["timestamp"], level,
-            request.message["replica_id"])
-
-    def fields(topic: str, partition: Any, response: Any) -> Fields:
-        index = partition["partition_index"]
+    def fields(topic: str, index: int, response: Any) -> Fields:
         epoch = here.cluster.known(here.name, partition_name(topic, index)).leader_epoch
-        return {"partition_index": index, "error_code": number(response.error), "offset": response.offset,
-                "timestamp": response.timestamp, "leader_epoch": epoch if response.offset >= 0 else -1}
+        return told(response, leader_epoch=epoch if response.offset >= 0 else -1)
 
-    found = yield from each(request.message["topics"], "partitions", one, fields)
-    return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
+    one = at_leader(here, ListOffsetsResponse, lambda name, partition: ListOffsetsRequest(
+        request.version, name, partition["timestamp"], level, request.message["replica_id"]))
+    return Reply({"topics": (yield from each(request.message["topics"], "partitions", one, fields))})
 
 
 def delete_records(here: AskedBroker, request: WireRequest) -> Handling:
     """Delete what is before an offset in each partition."""
-
-    def one(topic: str, partition: Any) -> object:
-        if wrong := wrong_place(here, topic, partition["partition_index"]):
-            return {"partition_index": partition["partition_index"], "error_code": wrong, "low_watermark": -1}
-        return DeleteRecordsRequest(
-            request.version, partition_name(topic, partition["partition_index"]), partition["offset"])
-
-    def fields(topic: str, partition: Any, response: Any) -> Fields:
-        return {"partition_index": partition["partition_index"], "error_code": number(response.error),
-                "low_watermark": response.low_watermark}
-
-    found = yield from each(request.message["topics"], "partitions", one, fields)
-    return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
+    one = at_leader(here, DeleteRecordsResponse, lambda name, partition: DeleteRecordsRequest(
+        request.version, name, partition["offset"]))
+    return Reply({"topics": (yield from each(request.message["topics"], "partitions", one))})

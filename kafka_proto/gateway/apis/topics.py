@@ -10,7 +10,7 @@ from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, AskedBroker, at_once, code, number_of
-from kafka_proto.requests import INTERNAL_TOPICS, partition_name
+from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 DEFAULT_CONFIG, STATIC_BROKER_CONFIG = 5, 4
@@ -84,7 +84,7 @@ def find_coordinator(here: AskedBroker, request: WireRequest) -> Fields:
 def _coordinator(here: AskedBroker, key: str, kind: int) -> Fields:
     if kind not in (GROUP, TRANSACTION):
         return {"node_id": -1, "host": "", "port": -1, "error_code": code("INVALID_REQUEST")}
-    number = here.coordinator(key, kind == GROUP)
+    number = here.leader(OFFSETS_PARTITION if kind == GROUP else here.cluster.placement.transaction_partition(key))
     if number < 0:
         return {"node_id": -1, "host": "", "port": -1, "error_code": code("COORDINATOR_NOT_AVAILABLE")}
     return {"node_id": number, **_address(here, number), "error_code": NO_ERROR}

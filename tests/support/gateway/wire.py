@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from harness.model import FrozenMap
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import read_response, request_bytes
-from kafka_proto.gateway.host import Arrived, Gone, Injected, Opened, Passed, Write
+from kafka_proto.gateway.host import Arrived, Gone, Host, Injected, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import WireRecord, write_batch
 
-__all__ = ["Producer", "Talk", "inject", "request_bytes", "responses"]
+__all__ = ["Producer", "Talk", "fetched", "inject", "produced", "request_bytes", "responses", "talk"]
 
 
 def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str, Any]]]:
@@ -43,10 +46,10 @@ class Talk:
         self.outputs.append(found)
         return list(found)
 
-    def connect(self) -> int:
+    def connect(self, broker: int = 1) -> int:
         """Return the number of a new connection."""
         self._opened += 1
-        self.give(Opened(self._opened - 1, self.now))
+        self.give(Opened(self._opened - 1, self.now, broker))
         self._asked[self._opened - 1] = []
         return self._opened - 1
 
@@ -78,6 +81,24 @@ class Talk:
         return found
 
 
+def talk(topics: Mapping[str, int] = FrozenMap({"t": 2}), **settings: Any) -> Talk:
+    """Return clients of brokers with such settings."""
+    return Talk(Host(Settings(**settings), topics, 1_000_000))
+
+
+def produced(*rows: tuple[int, bytes], acks: int = -1, topic: str = "t", tid: str | None = None) -> dict[str, Any]:
+    """Return a Produce with a batch for each partition that is named."""
+    return {"acks": acks, "transactional_id": tid, "topic_data": ({"name": topic, "partition_data": tuple(
+        {"index": index, "records": data} for index, data in rows)},)}
+
+
+def fetched(offset: int, wait: int = 0, level: int = 0, most: int = 2**20, partition: int = 0) -> dict[str, Any]:
+    """Return a Fetch of one partition."""
+    wanted = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": most}
+    return {"max_wait": wait, "min_bytes": 1, "max_bytes": most, "isolation_level": level, "session_epoch": -1,
+            "topics": ({"topic": "t", "partitions": (wanted,)},)}
+
+
 OLD = {"init": 4, "add": 0, "produce": 9, "end": 1}
 """Versions of the requests of librdkafka."""
 
@@ -107,8 +128,7 @@ class Producer:
         data = write_batch([WireRecord(None, value)], base_timestamp=5, is_transactional=True,
                            base_sequence=self.sequences[partition], **self.owner)
         self.sequences[partition] += 1
-        return {"acks": -1, "transactional_id": "app", "topic_data": (
-            {"name": "t", "partition_data": ({"index": partition, "records": data},)},)}
+        return produced((partition, data), tid="app")
 
     def end(self, committed: bool) -> dict[int, list[dict[str, Any]]]:
         """Ask for the end, and return what is answered, if anything."""
