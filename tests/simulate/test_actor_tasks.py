@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import attrs
 import pytest
 import trio
+from support.runs.named_runs import run_of
 from support.runs.trio_runs import run_on_trio
 
 from harness.model import (
@@ -18,17 +18,14 @@ from harness.model import (
     Message,
     Model,
     Refusal,
-    Scenario,
     Turn,
     encode,
     find_model,
-    find_scenario,
-    model_of,
 )
 from harness.record import Chosen, Recorder
-from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.runs.session import Session
 from harness.simulate.runtimes.actor_tasks import ActorTask
 from harness.simulate.runtimes.trio_runtime import TrioHost, replay_on_trio
 from harness.simulate.states.nodes import Option
@@ -49,17 +46,6 @@ def test_trail_that_does_not_fit_is_refused_in_both_runtimes(replay: Callable[..
         replay(attrs.evolve(trail, choices=edited))
 
 
-def found(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
-def run_of(name: str, seed: int = 0) -> Run:
-    scenario = found(name)
-    return run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(seed), Recorder())
-
-
 class Watching(RandomStrategy):
     """A random strategy that lets somebody look at the host before each step."""
 
@@ -75,13 +61,13 @@ class Watching(RandomStrategy):
 
 def hosted(what: str | Model, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
     """Run a scenario, or a model without claims, on trio, and look at its host before each step."""
-    if isinstance(what, str):
-        scenario = found(what)
-        model, plan = model_of(scenario), plan_of(scenario)
-    else:
-        model, plan = what, Plan((), steps=150)
+    model, plan = resolve(what) if isinstance(what, str) else (what, Plan((), steps=150))
+    return watched(Tables(model), plan, seed, look)
+
+
+def watched(tables: Tables, plan: Plan, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
     strategy = Watching(seed, look)
-    strategy.host = TrioHost(Session(Tables(model), plan, strategy, Recorder()))
+    strategy.host = TrioHost(Session(tables, plan, strategy, Recorder()))
     return trio.run(strategy.host.run)
 
 
@@ -183,25 +169,18 @@ def test_crash_cancels_the_task_and_restart_starts_another() -> None:
     assert set(outcomes) == {"up", "down"}
 
 
-def tampering(change: Callable[[TrioHost], None], at: int) -> Callable[[TrioHost, Sequence[Option]], None]:
-    def look(host: TrioHost, _: Sequence[Option]) -> None:
-        if host.session.steps == at:
-            change(host)
-
-    return look
-
-
 @pytest.mark.parametrize("at", [1, 8, 15])
 def test_task_with_a_state_that_was_tampered_with_is_an_error(at: int) -> None:
     """The host notices a task whose state went another way than the tables."""
 
-    def change(host: TrioHost) -> None:
-        task = host.tasks["b1"]
-        blocks = task.local[BLOCKS]
-        task.local = task.local.put(BLOCKS, attrs.evolve(blocks, count=blocks.count + 7))
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
+        if host.session.steps == at:
+            task = host.tasks["b1"]
+            blocks = task.local[BLOCKS]
+            task.local = task.local.put(BLOCKS, attrs.evolve(blocks, count=blocks.count + 7))
 
     with pytest.raises(AssertionError, match="b1's own state went another way than the tables at"):
-        hosted("exactly-once-zombie", 0, tampering(change, at))
+        hosted("exactly-once-zombie", 0, look)
 
 
 @attrs.frozen
@@ -231,10 +210,8 @@ def test_task_with_a_state_of_the_past_is_an_error() -> None:
 
     tables = Tables(Model("counter", (Counter(),), ({},)))
     run_on_trio(tables, Plan(()), RandomStrategy(0))
-    strategy = Watching(0, look)
-    strategy.host = TrioHost(Session(tables, Plan(()), strategy))
     with pytest.raises(AssertionError, match=r"counter's own state went another way than the tables at 'Tick"):
-        trio.run(strategy.host.run)
+        watched(tables, Plan(()), 0, look)
 
 
 def test_disk_that_was_tampered_with_is_an_error() -> None:
@@ -257,12 +234,8 @@ def test_models_without_actors_have_no_tasks() -> None:
     assert hosted("s4-copied-tail-repaired", 0, look).digest == run_of("s4-copied-tail-repaired").digest
 
 
-def actors_of(model: Model) -> Iterable[Actor[Any]]:
-    return model.actors.values()
-
-
 def test_actor_composition_consists_of_actors() -> None:
     """In the actor compositions everybody but the environment is an actor, hence a task on trio."""
     for name in ("replication/kip-320/actors", ACTORS):
         model = find_model(name).make()
-        assert tuple(actors_of(model)) == model.processes
+        assert tuple(model.actors.values()) == model.processes

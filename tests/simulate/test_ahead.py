@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.commands.command_line import call
 from support.paths import ROOT
+from support.runs.named_runs import registering, scenario_of
 from support.toys import vault
 
 from harness.explore import short_search
 from harness.explore.short_search import look_ahead
-from harness.model import find_scenario, register, unregister
 from harness.simulate.hunting.hunt import Hunt
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.scoreboard import scoreboard
@@ -23,11 +22,7 @@ FINDS = "a search of every state finds that Guarded is violated after 8 steps:"
 CLEAN = "a search of all 1,094 states finds no invariant violated:"
 
 
-@pytest.fixture(autouse=True)
-def _vault() -> Iterator[None]:
-    register(vault.system())
-    yield
-    unregister("vault")
+vault_is_known = registering(vault.system())
 
 
 @pytest.mark.parametrize(("what", "said"), [
@@ -64,9 +59,7 @@ def test_simulation_names_no_search_that_would_not_end_soon(tmp_path: Path) -> N
 
 
 def hunted(name: str, runs: int) -> ScoreboardRow:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    (row,) = Hunt((scenario,), Path("nowhere"), runs, processes=0, look_ahead=look_ahead).run()
+    (row,) = Hunt((scenario_of(name),), Path("nowhere"), runs, processes=0, look_ahead=look_ahead).run()
     return row
 
 

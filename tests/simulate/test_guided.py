@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from support.runs.named_runs import scenario_of, strategy_of
 
-from harness.model import Faults, Model, Scenario, find_model, find_scenario, model_of
+from harness.model import Faults, Model, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail
 from harness.simulate.hunting.tasks import Task, carry_out
 from harness.simulate.runs.plan import Plan, everything, plan_of
@@ -25,20 +26,12 @@ LONG = "s1-reused-pid"
 """The scenario with the shortest runs, for campaigns of many."""
 
 
-def scenario_of(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
 def campaign(name: str, runs: int) -> tuple[Strategies, list[Run]]:
     """Return the runs of a guided campaign on fresh tables."""
     scenario = scenario_of(name)
     tables, source, made = Tables(model_of(scenario), Guards()), Strategies("guided"), []
     for number in range(runs):
-        strategy = source.run(number)
-        assert strategy is not None
-        made.append(run_plain(tables, plan_of(scenario), strategy, Recorder()))
+        made.append(run_plain(tables, plan_of(scenario), strategy_of(source, number), Recorder()))
     return source, made
 
 
@@ -109,9 +102,7 @@ def reached(name: str, strategy: str, steps: int) -> Coverage:
     tables, source, seed = Tables(model, Guards()), Strategies(strategy), 0
     coverage = source.cover(tables)
     while coverage.steps < steps:
-        chosen = source.run(seed)
-        assert chosen is not None
-        run_plain(tables, plan, chosen)
+        run_plain(tables, plan, strategy_of(source, seed))
         seed += 1
     return coverage
 
