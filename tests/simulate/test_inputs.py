@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import registering, strategy_of, write_history_of
 from support.toys import outside_input
 from support.toys.outside_input import BAD, NOTHING, RAISES, TWO_WAYS, Order
 
-from harness.model import NO_FAULTS, Faults, Kind, Refusal, Value, find_model, register, registry, unregister
-from harness.record import Chosen, Recorder, Trail, header_of, read_history, read_trail, write_history
+from harness.model import NO_FAULTS, Faults, Kind, Refusal, Value, View, find_model
+from harness.record import Chosen, Recorder, Trail, read_history, read_trail
 from harness.record import choices as choices_module
 from harness.simulate.runs.plan import Plan, everything
 from harness.simulate.runs.protocol_errors import RAISED
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import Session
+from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.runtimes.trio_runtime import drive_on_trio, replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import NAMES, Strategies
@@ -27,20 +28,14 @@ from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.trails.replay import replay_plain, try_choices
 from harness.simulate.trails.shrink import shrink
 from harness.verify.refinement import Refiner
-from harness.verify.well_formed import wrong_with
+from harness.verify.well_formed import departure, wrong_with
 
 FAULTS = Faults(crash=1, duplicate=1, targets=("gate",))
 PAYLOADS: tuple[Value, ...] = (b"one", bytes(range(40)), Order(2), b"one")
 REPLAYS = pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy, found by its name."""
-    register(outside_input.system())
-    yield
-    unregister("outside")
-    registry.systems.cache_clear()
+outside_is_known = registering(outside_input.system())
 
 
 def begun(seed: int = 0, faults: Faults = NO_FAULTS, **changes: Any) -> Session:
@@ -54,32 +49,24 @@ def fed(seed: int = 0, values: tuple[Value, ...] = PAYLOADS, faults: Faults = NO
     """A run that is given values, each after two other steps, whenever the gate is up."""
     session, left = begun(seed, faults, **changes), list(values)
     while session.may_go_on:
-        if left and session.steps % 3 == 2 and session.tables.model.faults == NO_FAULTS:
-            session.give("gate", left.pop(0))
-            continue
         if left and session.steps % 3 == 2:
             try:
                 session.give("gate", left[0])
                 left.pop(0)
                 continue
             except Refusal:  # it is down
-                pass
+                assert session.tables.model.faults != NO_FAULTS
         if (n := session.decide()) < 0:
             break
         session.take(n)
-    while (n := session.decide()) >= 0:
-        session.take(n)
-    return session.finish()
+    return drive(session)
 
 
 def saved(run: Run, folder: Path) -> tuple[Path, Path]:
     """Write a run's trail and history."""
     trail, history = folder / "run.trail.jsonl", folder / "run.history.jsonl"
     run.trail.write(trail)
-    assert run.recorder is not None
-    header = header_of(run.trail, run.trail.build(), "plain")
-    write_history(history, header, run.recorder, run.verdict.to_json())
-    return trail, history
+    return trail, write_history_of(run, history)
 
 
 def test_input_is_a_line_of_the_trail_with_its_value(tmp_path: Path) -> None:
@@ -152,9 +139,6 @@ def test_command_line_replays_verifies_and_shows_such_a_run(tmp_path: Path) -> N
 
 def test_edited_input_departs_from_the_model(tmp_path: Path) -> None:
     """A history whose input is another one than what the actor took is no run of the model's own actors."""
-    from harness.model import View
-    from harness.verify.well_formed import departure
-
     _, path = saved(fed(), tmp_path)
     model = find_model("outside").make()
     state: dict[str, Value] = {}
@@ -223,12 +207,7 @@ def test_what_cannot_be_given_is_refused_in_a_sentence(process: str, value: Valu
     session = begun()
     with pytest.raises(Refusal, match=sentence):
         session.give(process, value)
-    while (n := session.decide()) >= 0:
-        session.take(n)
-    other = begun()
-    while (n := other.decide()) >= 0:
-        other.take(n)
-    assert session.finish().digest == other.finish().digest
+    assert drive(session).digest == drive(begun()).digest
 
 
 def test_nothing_is_given_to_a_run_that_is_over_or_to_who_is_down() -> None:
@@ -313,24 +292,16 @@ def test_no_strategy_invents_input(name: str) -> None:
     """Runs of every strategy have none."""
     tables, source = Tables(find_model("outside").make(faults=FAULTS)), Strategies(name)
     for seed in range(5):
-        strategy = source.run(seed)
-        assert strategy is not None
-        session = Session(tables, Plan(()), strategy, None)
-        while (n := session.decide()) >= 0:
-            session.take(n)
-        assert all(chosen.input is None for chosen in session.finish().trail.choices)
+        run = run_plain(tables, Plan(()), strategy_of(source, seed))
+        assert all(chosen.input is None for chosen in run.trail.choices)
 
 
 def test_strategy_that_watches_its_run_sees_the_input() -> None:
     """The guided strategy counts a step that nobody picked like any other."""
     tables, source = Tables(find_model("outside").make()), Strategies("guided")
     for seed in range(4):
-        strategy = source.run(seed)
-        assert strategy is not None
-        session = Session(tables, Plan(()), strategy, Recorder())
+        session = Session(tables, Plan(()), strategy_of(source, seed), Recorder())
         session.give("gate", bytes([seed, 7]))
-        while (n := session.decide()) >= 0:
-            session.take(n)
-        run = session.finish()
+        run = drive(session)
         assert run.witnessed == {"SomethingTaken"}
         assert replay_plain(run.trail, Recorder()).digest == run.digest

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import attrs
 import pytest
+from support.runs.named_runs import run_of, scenario_of, strategy_of
 from support.searches.plain_search import search
 
-from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
+from harness.model import Faults, Refusal, Rule, find_model, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.run import Run
@@ -39,26 +40,18 @@ FAULTY = Faults(
 )
 
 
-def found(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
 @cache
 def tables_of(name: str) -> Tables:
-    return Tables(model_of(found(name)))
+    return Tables(model_of(scenario_of(name)))
 
 
 @cache
 def failing(name: str, strategy: str) -> tuple[Run, ...]:
     """Return the first runs of a scenario under a strategy that violate what the scenario expects."""
-    scenario, runs = found(name), Strategies(strategy)
+    scenario, runs = scenario_of(name), Strategies(strategy)
     failed: list[Run] = []
     for seed in count():
-        chosen = runs.run(seed)
-        assert chosen is not None
-        run = run_plain(tables_of(name), plan_of(scenario), chosen, Recorder())
+        run = run_plain(tables_of(name), plan_of(scenario), strategy_of(runs, seed), Recorder())
         if run.verdict.violated == scenario.expected:
             failed.append(run)
             if len(failed) == FOUND:
@@ -206,25 +199,22 @@ def test_shrinking_keeps_the_claims_of_the_trail() -> None:
     assert (asked.trail.violates, asked.has) == ("FollowersHoldNoUncommitted", 4)
 
 
-def test_trail_that_violates_nothing_is_refused() -> None:
-    """There is nothing to shrink in a run that went well."""
-    run = run_plain(tables_of("happy-path"), plan_of(found("happy-path")), RandomStrategy(0))
-    with pytest.raises(Refusal, match="the trail violates nothing, so there is nothing to shrink"):
-        shrink(run.trail)
-
-
-@pytest.mark.parametrize("violates", ["OnePidPerTid", "EventuallyAllClientsGetPid"])
-def test_trail_that_does_not_violate_what_it_says_is_refused(violates: str) -> None:
-    """A trail whose replay does not violate the property it names cannot be shrunk."""
-    run = run_plain(tables_of("happy-path"), plan_of(found("happy-path")), RandomStrategy(0))
-    with pytest.raises(Refusal, match=f"does not violate {violates} when it is replayed, so it cannot be shrunk"):
-        shrink(attrs.evolve(run.trail, violates=violates))
+@pytest.mark.parametrize(("violates", "said"), [
+    (None, "the trail violates nothing, so there is nothing to shrink"),
+    *((name, f"does not violate {name} when it is replayed, so it cannot be shrunk") for name in (
+        "OnePidPerTid", "EventuallyAllClientsGetPid")),
+])
+def test_trail_that_does_not_violate_what_it_says_is_refused(violates: str | None, said: str) -> None:
+    """There is nothing to shrink in a run that went well, whatever the trail says of it."""
+    trail = run_of("happy-path", tables=tables_of("happy-path")).trail
+    with pytest.raises(Refusal, match=said):
+        shrink(attrs.evolve(trail, violates=violates))
 
 
 def test_shrink_while_keeps_what_holds() -> None:
     """A trail shrinks as long as a condition on it holds; what never held is left alone."""
-    tables, scenario = tables_of("exactly-once-zombie"), found("exactly-once-zombie")
-    trail = run_plain(tables, plan_of(scenario), RandomStrategy(0)).trail
+    tables = tables_of("exactly-once-zombie")
+    trail = run_of("exactly-once-zombie", tables=tables).trail
 
     def fenced(candidate: Trail) -> Trail | None:
         run = try_choices(tables, candidate, candidate.choices)
