@@ -15,6 +15,7 @@ import pytest
 import trio
 from support.paths import ROOT
 from support.searches import plain_search
+from support.toys.faulty_world import World
 
 from harness.demo.session.as_json import state_json
 from harness.explore.any_model import PlainSearch
@@ -30,7 +31,6 @@ from harness.model import (
     Model,
     Part,
     Parts,
-    State,
     Turn,
     View,
     durable,
@@ -70,19 +70,8 @@ A, B, DESK = "library[shelf][a]", "library[shelf][b]", "library[desk]"
 CRASH = Faults(crash=2, targets=("library",))
 
 
-class World:
-    """A model and the state it is in: takes steps by the beginning of their labels, by the reference semantics."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.state: State = model.initial_states()[0]
-
-    def take(self, *labels: str) -> Choice:
-        """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
-        for label in labels:
-            (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
-            self.before, self.state = self.state, self.model.apply(self.state, choice)
-        return choice
+class Seen(World):
+    """A world whose last step can be looked at as an event."""
 
     def event(self, choice: Choice, **other: object) -> Event:
         """Return the event that the last step is, with something else in it."""
@@ -95,9 +84,9 @@ class World:
 
 
 @pytest.fixture
-def here() -> World:
+def here() -> Seen:
     """The library with crashes, its three requests sent, and one book on each shelf."""
-    world = World(library.library(CRASH))
+    world = Seen(library.library(CRASH))
     world.take("Send(c1)", "Send(c1)", "Send(c1)", "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
     return world
 
@@ -111,16 +100,16 @@ def test_each_part_has_a_slot_and_a_disk_if_anything_of_it_is_persisted() -> Non
     assert "c1" in state and state[DESK] == library.Desk()
 
 
-def test_turn_writes_the_parts_that_it_changes(here: World) -> None:
+def test_turn_writes_the_parts_that_it_changes(here: Seen) -> None:
     """A flush writes the disks of these; a turn that changes two parts writes both."""
     written = [name for name, _ in here.take("ReceiveBorrow(c1)").step.writes]
     assert written == [A, DESK]
-    other = World(library.library(CRASH))
+    other = Seen(library.library(CRASH))
     other.take("Send(c1)")
     assert [name for name, _ in other.take("ReceivePut(c1)").step.writes] == [A, "disk[library][shelf][a]"]
 
 
-def test_crash_leaves_of_each_part_what_was_flushed(here: World) -> None:
+def test_crash_leaves_of_each_part_what_was_flushed(here: Seen) -> None:
     """Each shelf is as on its own disk, its volatile field and the desk are as at first."""
     here.take("ReceiveBorrow(c1)")
     assert here.state[A] == library.Shelf((), 1) and here.state[DESK].readers == {"c1"}
@@ -141,7 +130,7 @@ class Flushes(library.Library):
 
 def test_turn_may_say_which_parts_it_flushes() -> None:
     """What is named is flushed though the turn did not change it, and nothing else is."""
-    world = World(library.library(CRASH, Flushes))
+    world = Seen(library.library(CRASH, Flushes))
     world.take("Send(c1)", "Send(c1)", "Send(c1)", "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
     choice = world.take("ReceiveBorrow(c1)")
     assert [name for name, _ in choice.step.writes] == [A, DESK, B, "disk[library][shelf][b]"]
@@ -208,7 +197,7 @@ def test_turn_on_one_part_is_not_asked_for_again_when_another_one_changes() -> N
     assert asked == {("Put", "shelf=a book=x"): 1, ("Put", "shelf=b book=y"): 1, ("Borrow", "shelf=a"): 2}
 
 
-def test_properties_are_looked_at_again_when_their_part_changes(here: World) -> None:
+def test_properties_are_looked_at_again_when_their_part_changes(here: Seen) -> None:
     """A check that is about the books of one shelf reads that shelf only, and is not asked again when it is used."""
     view = View(here.state)
     assert library.no_copy(view, "a") is None and view.reads() == (A,)
@@ -268,7 +257,7 @@ FORGED: tuple[tuple[str, Callable[[Event], dict[str, object]]], ...] = (
 @pytest.mark.parametrize(("rule", "forge"), FORGED)
 def test_write_that_is_not_the_actors_own_is_found(rule: str, forge: Callable[[Event], dict[str, object]]) -> None:
     """Another actor's slot, a slot that is no part, a disk with what no part holds; the event itself is in order."""
-    world = World(library.library(CRASH))
+    world = Seen(library.library(CRASH))
     world.take("Send(c1)")
     event = world.event(world.take("ReceivePut(c1)"))
     event = attrs.evolve(event, writes={k: v for k, v in event.writes.items() if k != "budget"})
@@ -278,7 +267,7 @@ def test_write_that_is_not_the_actors_own_is_found(rule: str, forge: Callable[[E
     assert rule in found
 
 
-def test_client_that_writes_a_part_of_the_server_is_found(here: World) -> None:
+def test_client_that_writes_a_part_of_the_server_is_found(here: Seen) -> None:
     """A part is its actor's alone."""
     event = here.event(here.take("ReceiveAnswer(c1) Answer library->c1 book=x"))
     forged = attrs.evolve(event, writes={**event.writes, B: library.Shelf(("forged",))})
@@ -288,13 +277,13 @@ def test_client_that_writes_a_part_of_the_server_is_found(here: World) -> None:
     }
 
 
-def test_changes_say_which_part_changed(here: World) -> None:
+def test_changes_say_which_part_changed(here: Seen) -> None:
     """In words, per part, with what went to its disk; the demo shows each part as a slot of its actor."""
     step = here.take("ReceiveBorrow(c1)").step
     assert changes(here.before, dict(step.writes)) == (
         "library[desk]: readers + c1", "library[shelf][a]: books - x, borrowed 0->1",
     )
-    other = World(library.library(CRASH))
+    other = Seen(library.library(CRASH))
     other.take("Send(c1)")
     step = other.take("ReceivePut(c1)").step
     assert changes(other.before, dict(step.writes)) == (
@@ -306,7 +295,7 @@ def test_changes_say_which_part_changed(here: World) -> None:
     assert (shown[A]["part"], shown[DESK]["part"]) == ("shelf[a]", "desk") and "part" not in actors["c1"][0]
 
 
-def test_parts_are_one_variable_of_their_actor(here: World) -> None:
+def test_parts_are_one_variable_of_their_actor(here: Seen) -> None:
     """Exports have the actor's name as a variable, and its parts as a record of maps."""
     parts = here.model.variables(here.state)["library"]
     assert parts["shelf"]["a"] == library.Shelf(("x",)) and parts["desk"] == library.Desk()

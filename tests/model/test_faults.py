@@ -18,13 +18,19 @@ from harness.model import (
     Faults,
     Gate,
     Kind,
+    Message,
     Network,
     Rule,
     State,
+    Timed,
     durable,
     find_model,
     survivor,
 )
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 
 
 def test_drop_takes_a_message_under_way() -> None:
@@ -47,11 +53,14 @@ def test_duplicate_lets_a_message_arrive_twice(network: Network) -> None:
     assert here.heard() == (1, 1, 1)
 
 
-def test_duplicate_is_no_fault_on_a_set() -> None:
-    """On the specs' network a message sent twice is one, so no duplicate is offered."""
-    here = world(note(1), faults=Faults(duplicate=1), network=UNORDERED_SET)
+@pytest.mark.parametrize(("faults", "network", "action"), [
+    (Faults(duplicate=1), UNORDERED_SET, "Duplicate"), (Faults(reorder=1), BAG, "Reconnect"),
+], ids=["duplicate", "reorder"])
+def test_fault_that_a_network_does_not_know_is_not_offered(faults: Faults, network: Network, action: str) -> None:
+    """On the specs' network a message sent twice is one; without order there is nothing to reconnect."""
+    here = world(note(1), faults=faults, network=network)
     here.take("Send(a)")
-    assert not here.offers("Duplicate")
+    assert not here.offers(action)
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
@@ -83,13 +92,6 @@ def test_reorder_reconnects_and_the_abandoned_message_arrives_later() -> None:
     assert not here.offers("Reconnect")
     here.take("Hear(z) Note a->z n=1", "Hear(z) Note a->z n=2")
     assert here.heard() == (3, 1, 2)
-
-
-def test_reorder_is_no_fault_without_order() -> None:
-    """On a network without order there is nothing to reconnect."""
-    here = world(note(1), faults=Faults(reorder=1), network=BAG)
-    here.take("Send(a)")
-    assert not here.offers("Reconnect")
 
 
 def test_partition_cuts_both_ways() -> None:
@@ -217,18 +219,11 @@ def test_rule_matches_by_type_source_destination_and_occurrence(rule: Rule, hit:
 
 
 def test_rules_count_their_occurrences_apart() -> None:
-    """Each rule counts the messages that fit it, whatever the others hit."""
+    """Each rule counts the messages that fit it, whatever the others hit; what a duplicate rule hits arrives twice."""
     rules = (Rule("drop", message="Note", nth=2), Rule("duplicate", source="b", nth=2))
     here = world(*SENT, faults=Faults(rules=rules))
     here.settle()
     assert (sorted(here.heard("z")), here.heard("y")) == ([1, 3, 5], (4, 4))
-
-
-def test_rule_duplicates() -> None:
-    """A duplicate rule lets the messages it hits arrive twice."""
-    here = world(note(1), note(2), faults=Faults(rules=(Rule("duplicate", nth=1),)))
-    here.settle()
-    assert here.heard() == (1, 1, 2)
 
 
 def test_rule_delays() -> None:
@@ -294,3 +289,61 @@ def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, ne
             taken[KINDS.get(choice.step.action, "")] += choice.step.kind is Kind.FAULT
             state = model.apply(state, choice)
         assert all(taken[kind] <= getattr(faults, kind) for kind in KINDS.values())
+
+
+# Faults with a moment of their own.
+
+
+def times(faults: Faults, seed: int, *sent: Message) -> dict[str, list[float]]:
+    """Return when (in milliseconds) the steps of a timed run happened, by the beginning of their labels."""
+    sent = sent or tuple(note(n, *ends) for n, ends in enumerate(["az", "za", "bz", "yz"] * 3))
+    plan = Plan((), steps=400, mode="timed")
+    run = run_plain(Tables(world(*sent, faults=faults).model), plan, RandomStrategy(seed))
+    found: dict[str, list[float]] = {}
+    for chosen in run.trail.choices:
+        assert chosen.at_us is not None
+        found.setdefault(chosen.label.split(" ")[0], []).append(chosen.at_us / 1000)
+    return found
+
+
+CRASH = Timed("crash", ("z",), 5, 12)
+TIMED: dict[str, tuple[tuple[Timed, ...], dict[str, list[int]]]] = {
+    "partition": ((Timed("partition", ("z", "a"), 5, 12),), {"Partition(a,z)": [5], "Heal(a,z)": [12]}),
+    "one-way": ((Timed("one_way", ("z", "a"), 5, 12),), {"Cut(z,a)": [5], "Heal(a,z)": [12]}),
+    "pause": ((Timed("pause", ("z",), 5, 12),), {"Pause(z)": [5], "Resume(z)": [12]}),
+    "crash": ((CRASH,), {"Crash(z)": [5], "Restart(z)": [12]}),
+    "skew": ((Timed("skew", ("z",), 5, 12),), {"SkewClock(z)": [5], "SetClock(z)": [12]}),
+    "in turn": (
+        (Timed("crash", ("z",), 15, 20), Timed("crash", ("z",), 3, 7)), {"Crash(z)": [3, 15], "Restart(z)": [7, 20]}),
+    "late": ((CRASH, Timed("pause", ("z",), 7, 9)), {"Restart(z)": [12], "Pause(z)": [12], "Resume(z)": [12]}),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", TIMED)
+def test_timed_faults_happen_and_are_mended_at_their_moments(name: str, seed: int) -> None:
+    """A timed fault of any kind begins and ends when it says, though nobody is a target of the budget; two of a kind
+    happen in turn; who is down when it should be paused is paused when it is up again, and resumed as it is late."""
+    timed, expected = TIMED[name]
+    found = times(Faults(timed=timed), seed)
+    assert {step: found[step] for step in expected} == expected
+
+
+def test_timed_fault_without_an_end_is_mended_some_time() -> None:
+    """Without `until_ms` a timed fault is mended all the same, later."""
+    found = times(Faults(timed=(Timed("crash", ("z",), 5),)), 0)
+    assert found["Crash(z)"] == [5] and found["Restart(z)"][0] > 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_timed_fault_keeps_its_moment_beside_a_budget(seed: int) -> None:
+    """Faults of the budget neither pay for a timed fault nor move it, and affect their own targets only."""
+    found = times(Faults(crash=1, one_way=1, targets=("a",), timed=(CRASH,)), seed)
+    assert (found["Crash(z)"], found["Restart(z)"]) == ([5], [12])
+    assert len(found["Crash(a)"]) == len(found["Restart(a)"]) == 1
+
+
+def test_timed_rule_delays_by_its_delay() -> None:
+    """In timed mode a message that a delay rule holds is released after the rule's delay."""
+    found = times(Faults(rules=(Rule("delay", delay_ms=70),)), 0, note(1))
+    assert found["Release"][0] == found["Send(a)"][0] + 70

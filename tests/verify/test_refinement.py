@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import pytest
+from support.runs.named_runs import registering
 from support.toys import toy_refinement as toy
 
-from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model, register, unregister
+from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import Session, run_plain
@@ -32,12 +33,7 @@ SERVED = ("Ask(f1)", "Ask(f1)", "Set", "Serve(f1) Fetch f1->reg number=1", "Set"
 """Two responses are under way."""
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy is registered during a test."""
-    register(toy.system())
-    yield
-    unregister("toy")
+toy_is_known = registering(toy.system())
 
 
 def model(flaw: str = "", faults: Faults = toy.HARD, **refinement: Any) -> Model:
