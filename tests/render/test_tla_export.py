@@ -6,19 +6,24 @@ violated, after as many states as the run has.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from support.commands.command_line import call, files_below
 from support.paths import DATA
 from support.searches.plain_search import search
 
-from harness.model import NO_FAULTS, FrozenMap, Model, Refusal, find_model, model_specs
+from harness.model import NO_FAULTS, FrozenMap, Message, Model, Refusal, absent_if_none, find_model, model_specs
 from harness.model.module import module_of
 from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
+from harness.record.tla_values import tla_encode
 from harness.render import tla
 from harness.render.tla import tla_text
 from harness.simulate.states.tables import Tables
@@ -119,13 +124,6 @@ def test_tla_text_is_broken_where_it_does_not_fit() -> None:
     assert re.sub(r"\n\s+", " ", text) == tla_text(value, names)
 
 
-@pytest.mark.parametrize("value", [1.5, [1], {"a": 1}], ids=repr)
-def test_tla_text_refuses_what_tla_does_not_have(value: object) -> None:
-    """Floats and mutable collections are refused rather than written as something else."""
-    with pytest.raises(TypeError):
-        tla_text(value)
-
-
 def spec_models() -> list[str]:
     return [spec.name for spec in model_specs() if "/actors" not in spec.name and not spec.may_fault]
 
@@ -211,3 +209,59 @@ def test_tla_export_of_a_model_without_a_module_is_refused() -> None:
     for extends in (None, "mine"):
         with pytest.raises(Refusal, match=r"no TLA\+ module is known that kafka/4\.0 was"):
             tla.write(history, model, extends=extends)
+
+
+# Values as the state graphs have them.
+
+
+class Colour(StrEnum):
+    RED = "Red"
+
+
+@attrs.frozen
+class Ping(Message):
+    colour: Colour
+    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+
+
+@attrs.frozen
+class Pair:
+    left: object
+    right: object
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (1, 1),
+        (True, True),
+        (None, "None"),
+        (Colour.RED, "Red"),
+        ((1, ("x",)), [1, ["x"]]),
+        (frozenset({"b", "a"}), {"$set": ["a", "b"]}),
+        (frozenset({10, 2}), {"$set": [10, 2]}),
+        (FrozenMap(), []),
+        (FrozenMap({"b1": None}), {"b1": "None"}),
+        (FrozenMap({n: -n for n in range(1, 12)}), [-n for n in range(1, 12)]),
+        (Pair(None, FrozenMap({"x": ()})), {"left": "None", "right": {"x": []}}),
+        (Ping(Colour.RED, source="a", dest="b"), {"type": "Ping", "source": "a", "dest": "b", "colour": "Red"}),
+        (
+            Ping(Colour.RED, source="a", dest="b", correlation=3),
+            {"type": "Ping", "source": "a", "dest": "b", "colour": "Red", "correlation": 3},
+        ),
+    ],
+)
+def test_tla_encode_writes_values_as_the_graphs_do(value: object, encoded: object) -> None:
+    """Each kind of value has the form that the graphs give it, also as JSON text."""
+    assert tla_encode(value) == encoded
+    assert json.loads(json.dumps(tla_encode(value))) == encoded
+
+
+@pytest.mark.parametrize(("write", "value"), [
+    *((write, value) for write in (tla_encode, tla_text) for value in (1.5, [1], {"a": 1})),
+    (tla_encode, FrozenMap({0: "a"})), (tla_encode, FrozenMap({True: "a"})),
+])
+def test_what_tla_does_not_have_is_refused(write: Callable[[object], object], value: object) -> None:
+    """Floats, mutable collections and maps with other keys are refused rather than written as something else."""
+    with pytest.raises(TypeError):
+        write(value)

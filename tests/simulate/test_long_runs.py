@@ -152,7 +152,7 @@ def test_streamed_run_is_the_one_in_memory_byte_for_byte(
     assert isinstance(again.trail.choices, tuple)
     kept = tmp_path / "kept"
     again.trail.write(kept / "x.trail.jsonl")
-    write_history_of(again, kept / "x.history.jsonl", runtime)
+    write_history_of(again, kept / "x.history.jsonl", model, runtime)
     assert history == path.with_name("x.history.jsonl")
     assert files_below(path.parent) == files_below(kept)
     assert replay_plain(read_trail(path), Recorder()).digest == run.digest == again.digest

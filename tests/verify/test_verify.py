@@ -80,7 +80,7 @@ def test_run_on_trio_is_judged_from_its_history_alone(tmp_path: Path) -> None:
     """The runtime does not matter, nor is the trail needed."""
     model, plan = resolve("toy-crashing")
     run = run_on_trio(Tables(model), plan, RandomStrategy(5), Recorder())
-    assert judged(write_history_of(run, tmp_path / "trio.history.jsonl", "trio")).findings == ()
+    assert judged(write_history_of(run, tmp_path / "trio.history.jsonl", model, "trio")).findings == ()
 
 
 def test_flawed_run_fails_property_and_refinement_with_an_explanation(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.model import Scenario, System, find_scenario, register, unregister
+from harness.model import Model, Scenario, System, find_scenario, register, unregister
 from harness.record import Recorder, header_of, write_history
 from harness.simulate.runs.plan import resolve
 from harness.simulate.runs.run import Run
@@ -38,10 +38,10 @@ def run_of(what: str, seed: int = 0, strategy: str = "random", tables: Tables | 
     return run_plain(tables or Tables(model), plan, strategy_of(strategy, seed), Recorder())
 
 
-def write_history_of(run: Run, path: Path, runtime: str = "plain") -> Path:
+def write_history_of(run: Run, path: Path, model: Model | None = None, runtime: str = "plain") -> Path:
     """Write the history that a recorded run has in memory."""
     assert run.recorder is not None
-    write_history(path, header_of(run.trail, run.trail.build(), runtime), run.recorder, run.verdict.to_json())
+    write_history(path, header_of(run.trail, model or run.trail.build(), runtime), run.recorder, run.verdict.to_json())
     return path
 
 
