@@ -10,7 +10,7 @@ import attrs
 import pytest
 from support.commands.command_line import call
 from support.searches import plain_search
-from support.searches.engines import ENGINES, KERNEL
+from support.searches.engines import ENGINES, KERNEL, safety
 from support.toys import mixed_links, own_protocols
 
 from harness.explore import checkpoint
@@ -19,7 +19,19 @@ from harness.explore.bounded import ALL, bounded
 from harness.explore.packed import kernel_loop, loop
 from harness.explore.packed import search as search_module
 from harness.explore.packed.search import Search
-from harness.model import Faults, Model, Rule, canonical_text, find_model, register, unregister
+from harness.model import (
+    NETWORKS,
+    NO_FAULTS,
+    Actor,
+    Faults,
+    Model,
+    Process,
+    Rule,
+    canonical_text,
+    find_model,
+    register,
+    unregister,
+)
 
 Case = tuple[str, dict[str, int], str | None, dict[str, Any], dict[str, int]]
 """A model, its sizes, the network, faults, and bounds on timers."""
@@ -94,7 +106,7 @@ def state_text(state: Any) -> tuple[Any, ...]:
 def test_packed_search_of_actors_equals_the_plain_one(engine: str, name: str) -> None:
     """Counts, counts per action, violations and witnesses with their paths, deadlocks: all is the plain search's."""
     model = made(name)
-    names = tuple(prop.name for prop in model.properties if prop.is_safety)
+    names = safety(model)
     given: dict[str, Any] = {"stop": False, "deadlock": True, "witnesses": True}
     plainly = PlainSearch(model, names, **given).run()
     packed = Search(model, names, engine=engine, **given).run()
@@ -148,3 +160,57 @@ def test_stateless_oracle_counts_as_the_plain_search() -> None:
     levels = states_by_level(model)
     oracle = plain_search.search(model)
     assert (sum(map(len, levels)), len(levels) - 1) == (oracle.distinct, oracle.depth)
+
+
+# Links that differ: plain, remembered and packed agree.
+
+
+class Plainly(Process):
+    """An actor as a process like any other."""
+
+    has_inbox = True
+
+    def __init__(self, actor: Actor[Any]) -> None:
+        self.name, self.steps, self.receive = actor.name, actor.steps, actor.receive  # type: ignore[method-assign]
+
+
+COUNTS = {
+    "unordered-set": (3718, 12065, 19), "bag": (3718, 12065, 19), "fifo": (2197, 7099, 19),
+    "connections": (2197, 7099, 19),
+}
+INVARIANTS = ("Small", "QueueInOrder", "StreamInOrder")
+
+
+def counts(found: Any) -> tuple[int, int, int]:
+    return found.distinct, found.generated, found.depth
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("history_variables", [False, True], ids=["", "history-variables"])
+def test_searches_of_mixed_links_agree(network: str, history_variables: bool) -> None:
+    """Distinct states, transitions and depth are those of the plain search on every network; the bag alone reorders."""
+    model = mixed_links.build({"notes": 2}, {}, NETWORKS[network], NO_FAULTS, history_variables)
+    oracle = plain_search.search(model, INVARIANTS)
+    assert oracle.violated is None and counts(oracle) == COUNTS[network]
+    plainly = attrs.evolve(
+        model, processes=tuple(map(Plainly, model.actors.values())), initial=model.initial_states()
+    )
+    packed = Search(plainly, INVARIANTS, engine="python").run()
+    remembered = PlainSearch(model, INVARIANTS, witnesses=True).run()
+    assert counts(packed) == counts(remembered) == counts(oracle)
+    assert not packed.violations and not remembered.violations
+    assert [witness.name for witness in remembered.witnesses] == (
+        [] if network in ("fifo", "connections") else ["OutOfOrder"]
+    )
+
+
+def test_searches_of_mixed_links_agree_under_faults() -> None:
+    """With cuts, drops and reconnections on the links that know them, too; a reconnection takes the order away."""
+    faults = Faults(drop=1, partition=1, reorder=1, targets=("hub",))
+    model = mixed_links.build({"notes": 1}, {}, NETWORKS["bag"], faults, False)
+    oracle, remembered = plain_search.search(model, INVARIANTS[:2]), PlainSearch(model, INVARIANTS[:2]).run()
+    assert oracle.violated is None and not remembered.violations and counts(remembered) == counts(oracle)
+    model = mixed_links.build({"notes": 2}, {}, NETWORKS["bag"], Faults(reorder=1), False)
+    assert [(found.name, found.reason) for found in PlainSearch(model, INVARIANTS).run().violations] == [
+        ("StreamInOrder", "heard (1,) from stream"),
+    ]

@@ -10,6 +10,7 @@ import attrs
 import pytest
 from support.commands.command_line import call
 from support.searches import plain_search
+from support.searches.engines import safety
 from support.toys import own_protocols
 
 from harness.cli import check_limits
@@ -17,11 +18,7 @@ from harness.explore import any_model
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.packed.search import Search
-from harness.model import (
-    Faults,
-    Model,
-    find_model,
-)
+from harness.model import Faults, Model, find_model
 from harness.record import Recorder, read_trail
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.trails.replay import replay_plain
@@ -126,21 +123,16 @@ def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> No
     assert reported["growing_timers"] == ["VoteTimeout"]
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "given", "faults", "timers"),
-    [
-        (ACTORS[1], {"elections": 0}, ("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
-        ("replication/kip-320/actors", {"elections": 0}, ("--timers", "0", "--timers", "RequestTimeout=1"), Faults(),
-         {ALL: 0, "RequestTimeout": 1}),
-    ],
-)
+@pytest.mark.parametrize(("given", "faults", "timers"), [
+    (("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
+    (("--timers", "0", "--timers", "RequestTimeout=1"), Faults(), {ALL: 0, "RequestTimeout": 1}),
+])
 def test_check_of_actors_equals_the_plain_search(
-    name: str, sizes: dict[str, int], given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
+    given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
 ) -> None:
     """Actors, with a loss, or with bounds of both kinds on timers: the counts are the reference semantics' own."""
-    at = [f"--size={size}={n}" for size, n in sizes.items()]
-    reported = searched(name, *at, *given, "--no-stop", "--out", tmp_path)
-    model = find_model(name).make(sizes, {}, None, faults)
+    reported = searched(ACTORS[1], *SMALL, *given, "--no-stop", "--out", tmp_path)
+    model = find_model(ACTORS[1]).make({"elections": 0}, {}, None, faults)
     assert_equals_plain(reported, bounded(model, timers))
 
 
@@ -212,7 +204,7 @@ def test_check_of_actors_keeps_what_was_found_when_interrupted(
 def test_plain_engine_equals_the_others(name: str, sizes: dict[str, int], stop: bool) -> None:
     """Counts, actions, violations with their trails, deadlocks and witnesses are those of the packed search."""
     model = find_model(name).make(sizes, history_variables=True)
-    names = tuple(prop.name for prop in model.properties if prop.is_safety)
+    names = safety(model)
     given: dict[str, Any] = {"stop": stop, "deadlock": True, "witnesses": True}
     packed = Search(model, names, engine="python", **given).run()
     found = PlainSearch(model, names, **given).run()
@@ -265,7 +257,6 @@ def test_check_without_orders_says_which_lengths_are_shortest(
     ("arguments", "said"),
     [
         (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
-        (("check", "compaction/pulsar", "--symmetry"), "has no interchangeable names; leave --symmetry out"),
         ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
         ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
         ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),

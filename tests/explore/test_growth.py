@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import registering
 
 from harness.cli import check_limits
 from harness.explore.bounded import ALL, bounded
@@ -23,8 +24,6 @@ from harness.model import (
     View,
     find_model,
     model_specs,
-    register,
-    unregister,
 )
 
 
@@ -45,27 +44,6 @@ class Late(Process):
             yield Step("Crash", (), (("crashed", True),))
 
 
-@pytest.fixture
-def late() -> Iterator[None]:
-    """A spec that grows where few of its states lead."""
-    def build(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
-        return Model("late", (Late(),), ({**dict.fromkeys(Late.switches, False), "crashed": False, "asked": 0},))
-
-    register(System("late", (ModelSpec("late", "", build, {}),)))
-    yield
-    unregister("late")
-
-
-@pytest.mark.usefixtures("late")
-def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
-    """Walks from the start do not lead there; those from the frontier of the search do."""
-    assert growth(find_model("late").make()).parts == ()
-    done = call("check", "late", "--states", "5000", "--json", "--out", tmp_path)
-    assert done.code == 2
-    assert [part["path"] for part in done.json["growing"]] == ["asked"]
-    assert done.json["growing_timers"] == []
-
-
 class Counter(Process):
     """Counts for ever; `most` ends it."""
 
@@ -81,18 +59,31 @@ class Counter(Process):
         yield Step("Switch", (), (("switch", not view["switch"]),))
 
 
-@pytest.fixture
-def counter() -> Iterator[None]:
-    """Two specs that count: one for ever, and one up to a size."""
-    def build(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
-        return Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
-
-    register(System("counter", (ModelSpec("counter", "", build, {"most": Size(0, 0, 10_000)}),)))
-    yield
-    unregister("counter")
+def build_late(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
+    return Model("late", (Late(),), ({**dict.fromkeys(Late.switches, False), "crashed": False, "asked": 0},))
 
 
-@pytest.mark.usefixtures("counter")
+def build_counter(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
+    return Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
+
+
+known = registering(System("growing", (
+    ModelSpec("late", "grows where few of its states lead", build_late, {}),
+    ModelSpec("counter", "counts for ever, or up to a size", build_counter, {"most": Size(0, 0, 10_000)}),
+)), autouse=False)
+
+
+@pytest.mark.usefixtures("known")
+def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
+    """Walks from the start do not lead there; those from the frontier of the search do."""
+    assert growth(find_model("late").make()).parts == ()
+    done = call("check", "late", "--states", "5000", "--json", "--out", tmp_path)
+    assert done.code == 2
+    assert [part["path"] for part in done.json["growing"]] == ["asked"]
+    assert done.json["growing_timers"] == []
+
+
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("engine", ["python", "auto"])
 def test_check_of_an_endless_spec_ends_and_says_what_keeps_growing(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,9 +15,10 @@ from typing import Any
 import attrs
 import pytest
 from support.paths import DATA
+from support.searches.lassos import checked, violated, why_not
 from support.searches.plain_graph import plain_graph
 
-from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
+from harness.explore.liveness.check import Lasso
 from harness.explore.liveness.graph import StateGraph
 from harness.explore.liveness.lasso import why_no_counterexample
 from harness.model import Message, Model, Process, Step, View, find_model
@@ -45,21 +46,6 @@ def made(name: str, sizes: dict[str, int], settings: dict[str, str] | None = Non
 def graph_of(name: str, sizes: tuple[tuple[str, int], ...], settings: tuple[tuple[str, str], ...]) -> StateGraph:
     """Build a row's graph; the next row often has the same."""
     return plain_graph(made(name, dict(sizes), dict(settings)))
-
-
-def checked(model: Model, name: str, fairness: str = "spec", graph: StateGraph | None = None) -> Lasso | None:
-    """Check a property; the independent check must take the lasso, if there is one."""
-    lasso = check_temporal(graph or plain_graph(model), model, name, fairness_of(model, fairness))
-    if lasso is not None:
-        assert why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, lasso.name, fairness) is None
-    return lasso
-
-
-def violated(model: Model, name: str, fairness: str = "spec") -> Lasso:
-    """Check a property that does not hold."""
-    lasso = checked(model, name, fairness)
-    assert lasso is not None
-    return lasso
 
 
 def row_name(row: Row) -> str:
@@ -276,7 +262,7 @@ def test_fairness_lesson_weak_per_parameters_is_not_enough() -> None:
     assert notes["WF(CompleteInitPidRequest(b1,p1))"] == "disabled in every state of the cycle"
     wrong_broker_cycle(weakly_fair(model, ReceiveInitPidRequest="strong"))
     assert checked(weakly_fair(model, SendInitPidRequest="strong"), ALL_GET_PID) is None
-    assert why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, ALL_GET_PID) == (
+    assert why_not(model, lasso) == (
         f"the cycle is not fair: SendInitPidRequest(c1,{right}) is strongly fair and enabled again and again, "
         "but never taken"
     )

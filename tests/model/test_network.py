@@ -101,20 +101,6 @@ def test_fifo_keeps_order_inside_a_connection(messages: list[Note]) -> None:
         assert [m for m in arrived if m.source == source] == [m for m in messages if m.source == source]
 
 
-def test_fifo_delivers_the_heads_of_all_connections() -> None:
-    """Only the first message of each source may arrive next; sources are unordered among each other."""
-    inbox = filled(FIFO, note(2, "b"), note(1, "b"), note(3, "a"), note(0, "a"))
-    assert FIFO.deliverable(inbox) == (note(2, "b"), note(3, "a"))
-
-
-def test_fifo_reconnect_lets_later_messages_overtake() -> None:
-    """What is sent on a new connection may arrive before what is still under way on the old one."""
-    inbox = FIFO.put(FIFO.reconnect(filled(FIFO, note(1), note(2)), "a"), note(3))
-    assert FIFO.deliverable(inbox) == (note(1), note(3))
-    inbox = FIFO.take(inbox, note(3))
-    assert FIFO.deliverable(inbox) == (note(1),)
-
-
 def test_fifo_abandoned_messages_still_arrive_in_their_order() -> None:
     """Three connections of two messages each deliver all six, in the 90 interleavings that keep each one's order."""
     inbox = filled_after_reconnect(filled(FIFO, note(1), note(2)), note(3), note(4))

@@ -17,33 +17,22 @@ from harness.model import (
     Faults,
     Message,
     Model,
-    Refusal,
     Turn,
     encode,
     find_model,
 )
-from harness.record import Chosen, Recorder
+from harness.record import Recorder
 from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session
 from harness.simulate.runtimes.actor_tasks import ActorTask
-from harness.simulate.runtimes.trio_runtime import TrioHost, replay_on_trio
+from harness.simulate.runtimes.trio_runtime import TrioHost
 from harness.simulate.states.nodes import Option
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
-from harness.simulate.trails.replay import replay_plain
 from kafka_proto.broker.parts import BLOCKS
 
 ACTORS = "kafka/4.0"
-
-
-@pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
-def test_trail_that_does_not_fit_is_refused_in_both_runtimes(replay: Callable[..., Run]) -> None:
-    """An edited choice is refused at its step, in a sentence that says what was asked and what is possible."""
-    trail = run_of("exactly-once-zombie").trail
-    edited = (*trail.choices[:4], Chosen("Nonsense(b1)"), *trail.choices[4:])
-    with pytest.raises(Refusal, match=r"does not fit at step 5: it asks for 'Nonsense\(b1\)', possible are: "):
-        replay(attrs.evolve(trail, choices=edited))
 
 
 class Watching(RandomStrategy):

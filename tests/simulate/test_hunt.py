@@ -213,21 +213,6 @@ def test_twin_with_the_flaw_is_not_as_expected(add: Add, tmp_path: Path) -> None
     assert [row["as_expected"] for row in outcome.json["scenarios"]] == [True, False]
 
 
-def test_interrupted_hunt_keeps_the_rows_that_are_finished(tmp_path: Path) -> None:
-    """What was done before the interrupt is a row, with its files; the rest is not there."""
-
-    def interrupt(done: int, planned: int, message: str) -> None:
-        if message.startswith("1 of"):
-            raise KeyboardInterrupt
-
-    hunting = Hunt(chosen_scenarios(["s3-wiped-metadata", "s4-copied-tail"]), tmp_path, RUNS, 0, interrupt)
-    assert [row.scenario for row in hunting.run()] == ["s3-wiped-metadata"]
-    assert hunting.interrupted
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "s3-wiped-metadata.history.jsonl", "s3-wiped-metadata.trail.jsonl",
-    ]
-
-
 def test_progress_counts_runs_up_to_those_planned(tmp_path: Path) -> None:
     """Reports never go back, and the last one has all runs done."""
     reports: list[tuple[int, int]] = []

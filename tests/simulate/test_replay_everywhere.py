@@ -6,12 +6,16 @@ import json
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 from support.commands.pythons import NAMED, Digests, made, others, replayed, run_in
 from support.paths import DATA, TRAILS
 
 from harness.record import Recorder, read_trail
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain, try_choices
+from harness.simulate.trails.shrink import perturbing_part
 
 PINNED = DATA / "digests.json"
 EVERY = 8
@@ -87,9 +91,6 @@ def test_trails_hold_one_per_flaw() -> None:
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))
 def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
     """A committed trail still violates its property, with one digest in both runtimes."""
-    from harness.simulate.runtimes.trio_runtime import replay_on_trio
-    from harness.simulate.trails.replay import replay_plain
-
     trail = read_trail(path)
     plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())
     assert trail.violates is not None
@@ -104,11 +105,6 @@ def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
 )
 def test_committed_trail_is_harmless_when_repaired(path: Path) -> None:
     """The same choices, as far as they fit, violate nothing when the flaw is repaired."""
-    import attrs
-
-    from harness.simulate.trails.replay import try_choices
-    from harness.simulate.trails.shrink import perturbing_part
-
     trail = read_trail(path)
     repaired = attrs.evolve(trail, settings={**trail.settings, "repair": path.name.split("-")[0].upper()})
     assert try_choices(Tables(repaired.build()), repaired, perturbing_part(trail)).verdict.ok
