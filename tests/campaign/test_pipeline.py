@@ -221,17 +221,14 @@ def test_coverage_and_its_curve_are_those_of_one_process(tmp_path: Path) -> None
     assert found.curve[-1].states == found.states and found.curve[0].per_thousand == 200 * found.curve[0].new
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([REPAIRED], "holds another campaign: its scenarios and models are happy-path, pc-02-read-twice, s4-"),
-        ([*MIXED, "--keep", "all"], "holds another campaign: its keep is sample=0.02, not all"),
-        ([*MIXED_SAMPLED, "--strategy", "pct"], "its strategies, settings"),
-        (["no-such-thing"], "nor a scenario of that name; see kafka-proto list"),
-        ([*MIXED, "--keep", "some"], "expected --keep all, failing or sample=F"),
-        ([*MIXED, "--coverage", "2"], "expected --coverage from 0 to 1, found 2"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    ([REPAIRED], "holds another campaign: its scenarios and models are happy-path, pc-02-read-twice, s4-"),
+    ([*MIXED, "--keep", "all"], "holds another campaign: its keep is sample=0.02, not all"),
+    ([*MIXED_SAMPLED, "--strategy", "pct"], "its strategies, settings"),
+    (["no-such-thing"], "nor a scenario of that name; see kafka-proto list"),
+    ([*MIXED, "--keep", "some"], "expected --keep all, failing or sample=F"),
+    ([*MIXED, "--coverage", "2"], "expected --coverage from 0 to 1, found 2"),
+])
 def test_what_cannot_be_is_refused_and_nothing_is_touched(arguments: list[str], said: str, mixed: Path) -> None:
     """Another campaign's folder, unknown names and values: one sentence, exit code 2, and all files as before."""
     before = {path: path.stat().st_mtime_ns for path in mixed.rglob("*") if path.is_file()}

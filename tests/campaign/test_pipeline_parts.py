@@ -110,18 +110,15 @@ def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
                         "pc-06-replayed-twice": "compaction"}
 
 
-@pytest.mark.parametrize(
-    ("whats", "sweeps", "said"),
-    [
-        (["no-such-thing"], (), "nor a scenario of that name"),
-        ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; what can is"),
-        ([FLAWED], ("brokers",), "expected --sweep NAME="),
-        ([FLAWED], ("brokers=many",), "swept over whole numbers"),
-        ([FLAWED], ("brokers=99",), "must be between"),
-        ([FLAWED], ("brokers=2", "brokers=3"), "swept twice"),
-        ([FLAWED], ("crash=1",), "names no target for crash"),
-    ],
-)
+@pytest.mark.parametrize(("whats", "sweeps", "said"), [
+    (["no-such-thing"], (), "nor a scenario of that name"),
+    ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; what can is"),
+    ([FLAWED], ("brokers",), "expected --sweep NAME="),
+    ([FLAWED], ("brokers=many",), "swept over whole numbers"),
+    ([FLAWED], ("brokers=99",), "must be between"),
+    ([FLAWED], ("brokers=2", "brokers=3"), "swept twice"),
+    ([FLAWED], ("crash=1",), "names no target for crash"),
+])
 def test_what_cannot_be_a_cell_is_refused(whats: list[str], sweeps: tuple[str, ...], said: str) -> None:
     """Unknown names and values become a sentence that says what there is."""
     with pytest.raises(Refusal, match=said):

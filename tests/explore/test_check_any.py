@@ -194,13 +194,10 @@ def test_check_of_actors_keeps_what_was_found_when_interrupted(
 
 
 @pytest.mark.parametrize("stop", [True, False])
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("transactions/gist", {}), ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}),
-        ("replication/async-isr", {}), ("replication/kip-279", {}), ("compaction/pulsar", {"messages": 2, "keys": 1}),
-    ],
-)
+@pytest.mark.parametrize(("name", "sizes"), [
+    ("transactions/gist", {}), ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}),
+    ("replication/async-isr", {}), ("replication/kip-279", {}), ("compaction/pulsar", {"messages": 2, "keys": 1}),
+])
 def test_plain_engine_equals_the_others(name: str, sizes: dict[str, int], stop: bool) -> None:
     """Counts, actions, violations with their trails, deadlocks and witnesses are those of the packed search."""
     model = find_model(name).make(sizes, history_variables=True)
@@ -253,47 +250,43 @@ def test_check_without_orders_says_which_lengths_are_shortest(
     assert replay_plain(read_trail(trail), Recorder()).verdict.violated == "StrongIsr"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
-        ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
-        ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
-        ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
-        ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "--reduce takes several for"),
-        ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
-        ((*ACTORS, "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
-        ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
-        ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "one yet that reduces by numbers, has no --che"),
-        ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "--reduce takes several for"),
-        ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
-        ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
-        ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
-        ((*ACTORS, "--view"), "replication/kip-320/actors has no view; leave --view out"),
-        ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
-        ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain has no --checkpoint; leave it out"),
-        ((*ACTORS, "--property", "FollowersCatchUp"), "(kafka-proto simulate judges temporal properties)"),
-        ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
-        ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
-        ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
-        ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
-        ((*ACTORS, "--faults", "drip=1"), "there is no kind of faults 'drip'; did you mean"),
-        ((*ACTORS, "--faults", "1"), "there is no kind of faults ''; the kinds are drop"),
-        ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
-        ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
-        ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
-        ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but replication/kip-320/actors"),
-        ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
-        ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
-        ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),
-        ((*CHECK, "--timers", "1", "--engine", "spark"), "has a bound on timers, which --engine spark cannot take"),
-        ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark has no --states; leave it out"),
-        ((*CHECK, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
-        ((*ACTORS, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
-        (("check", "s4-copied-tale"), "did you mean"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
+    ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
+    ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
+    ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
+    ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "--reduce takes several for"),
+    ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
+    ((*ACTORS, "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
+    ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
+    ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "one yet that reduces by numbers, has no --che"),
+    ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "--reduce takes several for"),
+    ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
+    ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
+    ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
+    ((*ACTORS, "--view"), "replication/kip-320/actors has no view; leave --view out"),
+    ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
+    ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain has no --checkpoint; leave it out"),
+    ((*ACTORS, "--property", "FollowersCatchUp"), "(kafka-proto simulate judges temporal properties)"),
+    ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
+    ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
+    ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
+    ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
+    ((*ACTORS, "--faults", "drip=1"), "there is no kind of faults 'drip'; did you mean"),
+    ((*ACTORS, "--faults", "1"), "there is no kind of faults ''; the kinds are drop"),
+    ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
+    ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
+    ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
+    ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but replication/kip-320/actors"),
+    ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
+    ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
+    ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),
+    ((*CHECK, "--timers", "1", "--engine", "spark"), "has a bound on timers, which --engine spark cannot take"),
+    ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark has no --states; leave it out"),
+    ((*CHECK, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+    ((*ACTORS, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+    (("check", "s4-copied-tale"), "did you mean"),
+], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_what_check_cannot_do_is_one_sentence(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     """What is expected and what was found is said, and no trail is written."""
     done = call(*arguments, "--out", tmp_path / "out")

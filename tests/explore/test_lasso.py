@@ -215,16 +215,13 @@ def test_lasso_check_rejects_staying_where_a_step_has_to_happen(flawed: tuple[Mo
     assert why_not(model, cut, "none") is None
 
 
-@pytest.mark.parametrize(
-    ("form", "prefix", "cycle", "reason"),
-    [
-        ("Stays", ("E 0", "E 1"), (), "it is true in every state of the cycle"),
-        ("Again", (), ("E 0", "E 1", "E 2"), "it is true in state 3, over and over"),
-        ("Once", ("E 0", "E 1", "E 3"), (), "it is true in state 3"),
-        ("Answered", (), ("E 0", "E 1", "E 2"), "its end is true in state 3, over and over"),
-        ("Answered", ("E 0", "E 1", "E 3"), (), "its beginning is not true anywhere after state 3"),
-    ],
-)
+@pytest.mark.parametrize(("form", "prefix", "cycle", "reason"), [
+    ("Stays", ("E 0", "E 1"), (), "it is true in every state of the cycle"),
+    ("Again", (), ("E 0", "E 1", "E 2"), "it is true in state 3, over and over"),
+    ("Once", ("E 0", "E 1", "E 3"), (), "it is true in state 3"),
+    ("Answered", (), ("E 0", "E 1", "E 2"), "its end is true in state 3, over and over"),
+    ("Answered", ("E 0", "E 1", "E 3"), (), "its beginning is not true anywhere after state 3"),
+])
 def test_lasso_check_rejects_a_run_on_which_the_property_holds(
     form: str, prefix: tuple[str, ...], cycle: tuple[str, ...], reason: str
 ) -> None:

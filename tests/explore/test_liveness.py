@@ -81,23 +81,19 @@ def test_liveness_every_row_has_its_own_name() -> None:
     assert sum(not row["holds"] for row in ROWS) == 10
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "flaw", "property_name", "length", "reason"),
-    [
-        ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ALL_GET_PID, 5,
-         "c1 still without a producer id, and no step that has to happen can happen any more"),
-        ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ONE_ADDS_ALL, 5,
-         "no client has added every topic partition, and no step that has to happen can happen any more"),
-        pytest.param(
-            "transactions/gist", {}, "S5", ALL_GET_PID, 20,
-            "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
-            "and fairness asks for no other", marks=pytest.mark.large),
-        ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}, "S6", ALL_GET_PID, 14,
-         "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
-         "and fairness asks for no other"),
-    ],
-    ids=("S2-all", "S2-one", "S5", "S6"),
-)
+@pytest.mark.parametrize(("name", "sizes", "flaw", "property_name", "length", "reason"), [
+    ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ALL_GET_PID, 5,
+     "c1 still without a producer id, and no step that has to happen can happen any more"),
+    ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ONE_ADDS_ALL, 5,
+     "no client has added every topic partition, and no step that has to happen can happen any more"),
+    pytest.param(
+        "transactions/gist", {}, "S5", ALL_GET_PID, 20,
+        "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
+        "and fairness asks for no other", marks=pytest.mark.large),
+    ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}, "S6", ALL_GET_PID, 14,
+     "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
+     "and fairness asks for no other"),
+], ids=("S2-all", "S2-one", "S5", "S6"))
 def test_liveness_flaw_is_found_as_written_and_gone_when_repaired(
     name: str, sizes: dict[str, int], flaw: str, property_name: str, length: int, reason: str
 ) -> None:
@@ -152,21 +148,18 @@ ONE_PAIR = {"clients": 1, "brokers": 1, **SMALL}
 COMPACTION = {"messages": 1, "compactions": 2, "keys": 1, "values": 1, "crashes": 0}
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "property_name", "fairness", "change", "length", "back_to"),
-    [
-        ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without_answer("CompleteInitPidRequest"), 4, None),
-        ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", refused, 6, 4),
-        ("transactions/diary-02", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-        ("transactions/diary-02", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-        ("transactions/gist", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-        ("transactions/gist", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-        ("transactions/repaired", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-        ("transactions/repaired", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-        ("compaction/pulsar", COMPACTION, "Termination", "next",
-         lambda step: None if step.action == "CompactorPhaseTwoWrite" else step, 3, None),
-    ],
-)
+@pytest.mark.parametrize(("name", "sizes", "property_name", "fairness", "change", "length", "back_to"), [
+    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without_answer("CompleteInitPidRequest"), 4, None),
+    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", refused, 6, 4),
+    ("transactions/diary-02", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
+    ("transactions/diary-02", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
+    ("transactions/gist", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
+    ("transactions/gist", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
+    ("transactions/repaired", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
+    ("transactions/repaired", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
+    ("compaction/pulsar", COMPACTION, "Termination", "next",
+     lambda step: None if step.action == "CompactorPhaseTwoWrite" else step, 3, None),
+])
 def test_liveness_property_is_violated_by_a_mutated_step(
     name: str, sizes: dict[str, int], property_name: str, fairness: str, change: Callable[[Step], Step | None],
     length: int, back_to: int | None,

@@ -85,30 +85,27 @@ def test_tla_export_of_a_history_is_that_of_its_trail(tmp_path: Path) -> None:
     assert re.search(r"messages_discard \|-> \{\[type \|-> InitPidRequest", text)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1, "1"),
-        (-1, "-1"),
-        (True, "TRUE"),
-        (None, "None"),
-        (SpecError.NOT_COORDINATOR, "NotCoordinator"),
-        ((), "<<>>"),
-        ((1, ("x",)), "<<1, <<x>>>>"),
-        (frozenset(), "{}"),
-        (frozenset({"b", "a"}), "{a, b}"),
-        (FrozenMap(), "<<>>"),
-        (FrozenMap({"$str": 'a "b" \\'}), '"a \\"b\\" \\\\"'),
-        (FrozenMap({"c1": None, "c2": 0}), "(c1 :> None @@ c2 :> 0)"),
-        (FrozenMap({"pid": None, "epoch": -1}), "[epoch |-> -1, pid |-> None]"),
-        (FrozenMap({"0": -1, "1": 5}), "(0 :> -1 @@ 1 :> 5)"),
-        (FrozenMap({"2": 7}), "(2 :> 7)"),
-        (FrozenMap({n: -n for n in range(1, 12)}), f"<<{', '.join(str(-n) for n in range(1, 12))}>>"),
-        (FrozenMap({"1": "x", "2": "y"}), "<<x, y>>"),
-        (InitPidResponse(SpecError.OK, 1, 0, source="b1", dest="c1"),
-         "[type |-> InitPidResponse, source |-> b1, dest |-> c1, code |-> OK, pid |-> 1, pepoch |-> 0]"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    (1, "1"),
+    (-1, "-1"),
+    (True, "TRUE"),
+    (None, "None"),
+    (SpecError.NOT_COORDINATOR, "NotCoordinator"),
+    ((), "<<>>"),
+    ((1, ("x",)), "<<1, <<x>>>>"),
+    (frozenset(), "{}"),
+    (frozenset({"b", "a"}), "{a, b}"),
+    (FrozenMap(), "<<>>"),
+    (FrozenMap({"$str": 'a "b" \\'}), '"a \\"b\\" \\\\"'),
+    (FrozenMap({"c1": None, "c2": 0}), "(c1 :> None @@ c2 :> 0)"),
+    (FrozenMap({"pid": None, "epoch": -1}), "[epoch |-> -1, pid |-> None]"),
+    (FrozenMap({"0": -1, "1": 5}), "(0 :> -1 @@ 1 :> 5)"),
+    (FrozenMap({"2": 7}), "(2 :> 7)"),
+    (FrozenMap({n: -n for n in range(1, 12)}), f"<<{', '.join(str(-n) for n in range(1, 12))}>>"),
+    (FrozenMap({"1": "x", "2": "y"}), "<<x, y>>"),
+    (InitPidResponse(SpecError.OK, 1, 0, source="b1", dest="c1"),
+     "[type |-> InitPidResponse, source |-> b1, dest |-> c1, code |-> OK, pid |-> 1, pepoch |-> 0]"),
+])
 def test_tla_text_of_a_value(value: Any, text: str) -> None:
     """Maps over names of constants and over numbers are functions, over 1 to n sequences, others are records."""
     assert tla_text(value, ("c1", "c2")) == text
@@ -179,15 +176,12 @@ def test_tla_export_names_another_module(tmp_path: Path) -> None:
     assert "Clients = {c1}" in text
 
 
-@pytest.mark.parametrize(
-    ("out", "options", "said"),
-    [
-        ("a-b.tla", (), "'a-b' cannot be the name of a TLA+ module"),
-        ("Kip320.tla", (), "cannot be called Kip320 as the module it extends"),
-        ("Good.tla", ("--module", "no module"), "'no module' cannot be the name of a TLA+ module"),
-        ("missing/../run.trail.jsonl/Good.tla", (), "it is no folder"),
-    ],
-)
+@pytest.mark.parametrize(("out", "options", "said"), [
+    ("a-b.tla", (), "'a-b' cannot be the name of a TLA+ module"),
+    ("Kip320.tla", (), "cannot be called Kip320 as the module it extends"),
+    ("Good.tla", ("--module", "no module"), "'no module' cannot be the name of a TLA+ module"),
+    ("missing/../run.trail.jsonl/Good.tla", (), "it is no folder"),
+])
 def test_tla_export_refuses_what_the_model_checker_would(
     out: str, options: tuple[str, ...], said: str, tmp_path: Path
 ) -> None:
@@ -230,27 +224,24 @@ class Pair:
     right: object
 
 
-@pytest.mark.parametrize(
-    ("value", "encoded"),
-    [
-        (1, 1),
-        (True, True),
-        (None, "None"),
-        (Colour.RED, "Red"),
-        ((1, ("x",)), [1, ["x"]]),
-        (frozenset({"b", "a"}), {"$set": ["a", "b"]}),
-        (frozenset({10, 2}), {"$set": [10, 2]}),
-        (FrozenMap(), []),
-        (FrozenMap({"b1": None}), {"b1": "None"}),
-        (FrozenMap({n: -n for n in range(1, 12)}), [-n for n in range(1, 12)]),
-        (Pair(None, FrozenMap({"x": ()})), {"left": "None", "right": {"x": []}}),
-        (Ping(Colour.RED, source="a", dest="b"), {"type": "Ping", "source": "a", "dest": "b", "colour": "Red"}),
-        (
-            Ping(Colour.RED, source="a", dest="b", correlation=3),
-            {"type": "Ping", "source": "a", "dest": "b", "colour": "Red", "correlation": 3},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("value", "encoded"), [
+    (1, 1),
+    (True, True),
+    (None, "None"),
+    (Colour.RED, "Red"),
+    ((1, ("x",)), [1, ["x"]]),
+    (frozenset({"b", "a"}), {"$set": ["a", "b"]}),
+    (frozenset({10, 2}), {"$set": [10, 2]}),
+    (FrozenMap(), []),
+    (FrozenMap({"b1": None}), {"b1": "None"}),
+    (FrozenMap({n: -n for n in range(1, 12)}), [-n for n in range(1, 12)]),
+    (Pair(None, FrozenMap({"x": ()})), {"left": "None", "right": {"x": []}}),
+    (Ping(Colour.RED, source="a", dest="b"), {"type": "Ping", "source": "a", "dest": "b", "colour": "Red"}),
+    (
+        Ping(Colour.RED, source="a", dest="b", correlation=3),
+        {"type": "Ping", "source": "a", "dest": "b", "colour": "Red", "correlation": 3},
+    ),
+])
 def test_tla_encode_writes_values_as_the_graphs_do(value: object, encoded: object) -> None:
     """Each kind of value has the form that the graphs give it, also as JSON text."""
     assert tla_encode(value) == encoded

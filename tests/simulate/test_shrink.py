@@ -31,7 +31,8 @@ SAFETY = {
 }
 """The invariant that breaks, the steps that a shrunk trail may have, and those of a shortest one."""
 
-LIVENESS = ("s2-stuck-replica", "s5-stuck-abort", "s6-stuck-transition")
+LIVENESS = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3}
+"""The steps before the fair ending that a shrunk trail may have."""
 FOUND = 3
 """How many failing runs of each strategy are shrunk."""
 
@@ -71,21 +72,14 @@ liveness = pytest.mark.parametrize("name", LIVENESS)
 
 @strategies
 @safety
-def test_shrunk_trail_is_short(name: str, strategy: str) -> None:
-    """The first failing runs shrink to few steps, never below what is possible, and say how many they had."""
-    _, most, least = SAFETY[name]
+def test_shrunk_trail_is_short_and_violates_the_same_property(name: str, strategy: str) -> None:
+    """The first failing runs shrink to few steps, never below what is possible, and say how many they had. Short trails
+    replay strictly, in both runtimes, and violate at their last step what the long ones violated."""
+    violated, most, least = SAFETY[name]
     for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
         assert least <= short.has <= most
         assert (short.had, short.has) == (len(run.trail.choices), len(short.trail.choices))
         assert short.tried > 0
-
-
-@strategies
-@safety
-def test_shrunk_trail_violates_the_same_property(name: str, strategy: str) -> None:
-    """A shrunk trail replays strictly, in both runtimes, and violates at its last step what the long one violated."""
-    violated, _, _ = SAFETY[name]
-    for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
         again = replay_plain(short.trail, Recorder())
         assert run.verdict.violated == again.verdict.violated == short.trail.violates == violated
         assert (again.verdict.kind, again.verdict.step) == ("safety", short.has)
@@ -136,23 +130,18 @@ def test_shrunk_trail_is_not_proved_where_the_search_gives_up() -> None:
 @strategies
 @liveness
 def test_shrunk_trail_of_a_liveness_failure_still_fails(name: str, strategy: str) -> None:
-    """The part before the fair ending shrinks; the trail replays strictly and fails for want of the same thing."""
+    """The part before the fair ending, of up to two hundred steps, shrinks to what it takes to get stuck; the trail
+    replays strictly and fails for want of the same thing."""
     for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
         assert run.trail.fair_from is not None
         assert short.had == run.trail.fair_from
         assert short.has == short.trail.fair_from == len(perturbing_part(short.trail)) <= short.had
+        assert short.has <= LIVENESS[name]
         assert not short.proved
         for replay in (replay_plain, replay_on_trio):
             again = replay(short.trail, Recorder())
             assert (again.verdict.violated, again.verdict.kind) == (run.verdict.violated, "liveness")
             assert again.trail.choices == short.trail.choices
-
-
-@liveness
-def test_shrunk_trail_of_a_liveness_failure_is_short(name: str) -> None:
-    """Runs of up to two hundred steps come down to what it takes to get stuck."""
-    most = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3}
-    assert max(short.has for strategy in ("random", "pct") for short in shrunk(name, strategy)) <= most[name]
 
 
 def test_shrinking_drops_faults_and_actors_and_reduces_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,18 +126,6 @@ def test_pct_changes_its_mind_depth_minus_one_times(depth: int) -> None:
     assert max(switches) == depth - 1
 
 
-def test_pct_runs_the_highest_chain_that_is_possible() -> None:
-    """Without change points a chain that was preferred to another one is preferred whenever both are possible."""
-    for seed in range(30):
-        strategy, chance = PctStrategy(seed, depth=1), Seeded(seed)
-        over: set[tuple[str, str]] = set()
-        for _ in range(60):
-            keys = [key for key in "abcdefgh" if chance.index(2, "possible")] or ["a"]
-            best = keys[strategy.pick([option(key) for key in keys])]
-            over |= {(best, key) for key in keys if key != best}
-        assert not {(other, one) for one, other in over} & over
-
-
 def test_pct_chooses_among_the_steps_of_a_chain() -> None:
     """Steps of one chain (messages of one connection on an unordered network) are chosen from at random."""
     options = [option("b"), option("a"), option("a"), option("a")]
