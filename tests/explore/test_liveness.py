@@ -151,12 +151,9 @@ COMPACTION = {"messages": 1, "compactions": 2, "keys": 1, "values": 1, "crashes"
 @pytest.mark.parametrize(("name", "sizes", "property_name", "fairness", "change", "length", "back_to"), [
     ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without_answer("CompleteInitPidRequest"), 4, None),
     ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", refused, 6, 4),
-    ("transactions/diary-02", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-    ("transactions/diary-02", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-    ("transactions/gist", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-    ("transactions/gist", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-    ("transactions/repaired", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-    ("transactions/repaired", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
+    *((name, ONE_ELECTION, prop, "spec", change, length, None)
+      for name in ("transactions/diary-02", "transactions/gist", "transactions/repaired") for prop, change, length in (
+          (ALL_GET_PID, without_answer(COMMIT), 4), (ONE_ADDS_ALL, ignoring(RECEIVE_ADD), 7))),
     ("compaction/pulsar", COMPACTION, "Termination", "next",
      lambda step: None if step.action == "CompactorPhaseTwoWrite" else step, 3, None),
 ])

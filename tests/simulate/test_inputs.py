@@ -69,17 +69,22 @@ def saved(run: Run, folder: Path) -> tuple[Path, Path]:
     return trail, write_history_of(run, history)
 
 
-def test_input_is_a_line_of_the_trail_with_its_value(tmp_path: Path) -> None:
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """The trail and the history of a run that is given values."""
+    return saved(fed(), tmp_path)
+
+
+def test_input_is_a_line_of_the_trail_with_its_value(files: tuple[Path, Path]) -> None:
     """The line has the label, the process and the value as a history writes it; a step later refers to what it sent."""
-    path, _ = saved(fed(), tmp_path)
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in files[0].read_text("utf-8").splitlines()]
     assert lines[3] == {
         "choose": "Accept(gate) 0x6f6e65 (3 bytes)", "input": {"process": "gate", "value": {"$bytes": "b25l"}}, "n": 3,
     }
     assert {line["input"]["value"].get("$type") for line in lines if "input" in line} == {None, "Order"}
     keeps = [line["choose"] for line in lines if line.get("choose", "").startswith("Keep(")]
     assert len(keeps) == 5 and "Keep(store) @3" in keeps
-    again = read_trail(path)
+    again = read_trail(files[0])
     assert list(again.lines()) != [] and replay_plain(again).trail == fed().trail
 
 
@@ -109,24 +114,27 @@ def test_input_can_be_given_between_steps_on_trio() -> None:
     assert replay_plain(run.trail, Recorder()).digest == run.digest
 
 
-def test_event_of_an_input_is_of_its_own_kind_and_has_the_value(tmp_path: Path) -> None:
-    """With the model the value is the protocol's own; the rules of every run, and the model's own actors, accept it."""
-    trail, path = saved(fed(), tmp_path)
-    model = read_trail(trail).build()
-    history = read_history(path, model)
+def test_event_of_an_input_is_of_its_own_kind_and_has_the_value(files: tuple[Path, Path]) -> None:
+    """With the model the value is the protocol's own; the rules of every run, and the model's own actors, accept it,
+    but none that is another one than what the actor took."""
+    model = read_trail(files[0]).build()
+    history = read_history(files[1], model)
     inputs = [event for event in history.events if event.kind == Kind.INPUT]
     assert [event.input for event in inputs] == list(PAYLOADS)
     assert [event.op for event in inputs][2] == {"process": "gate", "name": "accept", "outcome": "ok", "value": 2}
     state: dict[str, Value] = {}
     for event in history.events:
         assert list(wrong_with(model, state, event)) == []
+        if event.kind == Kind.INPUT:
+            assert departure(model, View(state), event) is None
+            assert departure(model, View(state), attrs.evolve(event, input=b"another")) is not None
         state.update(event.writes)
-    assert [event.input for event in read_history(path).events if event.kind == "input"][:2] == list(PAYLOADS[:2])
+    assert [event.input for event in read_history(files[1]).events if event.kind == "input"][:2] == list(PAYLOADS[:2])
 
 
-def test_command_line_replays_verifies_and_shows_such_a_run(tmp_path: Path) -> None:
+def test_command_line_replays_verifies_and_shows_such_a_run(files: tuple[Path, Path]) -> None:
     """Nothing in it is odd, the refinement allows it, and every picture has it."""
-    trail, history = saved(fed(), tmp_path)
+    trail, history = files
     assert call("replay", trail).code == call("replay", trail, "--runtime", "trio").code == 0
     outcome = call("verify", history, "--json")
     assert (outcome.code, outcome.err) == (0, ""), outcome.out
@@ -137,23 +145,10 @@ def test_command_line_replays_verifies_and_shows_such_a_run(tmp_path: Path) -> N
     assert "Accept(gate) 0x6f6e65 (3 bytes) [accept ok] [input]" in " ".join(call("show", trail).out.split())
 
 
-def test_edited_input_departs_from_the_model(tmp_path: Path) -> None:
-    """A history whose input is another one than what the actor took is no run of the model's own actors."""
-    _, path = saved(fed(), tmp_path)
-    model = find_model("outside").make()
-    state: dict[str, Value] = {}
-    for event in read_history(path, model).events:
-        if event.kind == Kind.INPUT:
-            assert departure(model, View(state), event) is None
-            assert departure(model, View(state), attrs.evolve(event, input=b"another")) is not None
-        state.update(event.writes)
-
-
-def test_run_with_input_is_held_against_the_spec(tmp_path: Path) -> None:
+def test_run_with_input_is_held_against_the_spec(files: tuple[Path, Path]) -> None:
     """An input is a step like any other there: here a stutter, as the store has not got it yet."""
-    trail, history = saved(fed(), tmp_path)
-    model = read_trail(trail).build()
-    refined = Refiner(model).check(read_history(history, model))
+    model = read_trail(files[0]).build()
+    refined = Refiner(model).check(read_history(files[1], model))
     assert refined.failure is None and refined.actions == {"Grow": 5}
     assert refined.pairs["Accept", ""] == 4
 
@@ -170,10 +165,9 @@ def test_input_that_violates_is_judged_and_shrinks_to_itself(tmp_path: Path) -> 
     assert replay_on_trio(read_trail(path)).verdict.violated == "NothingBad"
 
 
-def test_loose_replay_drops_what_an_input_had_made_possible(tmp_path: Path) -> None:
+def test_loose_replay_drops_what_an_input_had_made_possible(files: tuple[Path, Path]) -> None:
     """Where a choice is gone, choices that refer to what others sent still mean the same messages."""
-    path, _ = saved(fed(), tmp_path)
-    trail = read_trail(path)
+    trail = read_trail(files[0])
     first = next(n for n, chosen in enumerate(trail.choices) if chosen.input is not None)
     kept = try_choices(Tables(trail.build()), trail, trail.choices).trail.choices
     rest = try_choices(Tables(trail.build()), trail, (*kept[:first], *kept[first + 1 :])).trail
@@ -232,10 +226,9 @@ def refused(trail: Trail, n: int, chosen: Chosen, sentence: str, replay: Callabl
 
 
 @REPLAYS
-def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], tmp_path: Path) -> None:
+def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], files: tuple[Path, Path]) -> None:
     """Another step than the label says, a value that is not taken, nobody's input, a value that is none."""
-    path, _ = saved(fed(), tmp_path)
-    trail = read_trail(path)
+    trail = read_trail(files[0])
     n = next(n for n, chosen in enumerate(trail.choices) if chosen.input is not None)
     chosen = trail.choices[n]
     assert chosen.input is not None
@@ -250,7 +243,7 @@ def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], tmp
         refused(trail, n, wrong, "the input of gate is no value of this model", replay)
 
 
-def test_input_in_a_fair_ending_is_refused(tmp_path: Path) -> None:
+def test_input_in_a_fair_ending_is_refused() -> None:
     """Fairness asks for no input, so a trail whose fair ending has one is none."""
     run = fed()
     assert run.trail.fair_from is not None
@@ -265,9 +258,9 @@ def test_input_in_a_fair_ending_is_refused(tmp_path: Path) -> None:
     ('"input":{"value":1}', r'line 4: the field "process" is missing'),
     ('"input":{"process":"gate"}', r'line 4: the field "value" is missing'),
 ])
-def test_damaged_input_of_a_trail_names_its_line(line: str, sentence: str, tmp_path: Path) -> None:
+def test_damaged_input_of_a_trail_names_its_line(line: str, sentence: str, files: tuple[Path, Path]) -> None:
     """What is there instead is said."""
-    path, _ = saved(fed(), tmp_path)
+    path, _ = files
     lines = path.read_text("utf-8").splitlines()
     lines[3] = f'{{"choose":"Accept(gate)",{line},"n":3}}'
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -29,18 +29,11 @@ def trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
     return folder, made(folder)
 
 
-@pytest.fixture(scope="module")
-def some_trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
-    """Make a part of these trails."""
-    folder = tmp_path_factory.mktemp("trails")
-    return folder, made(folder, EVERY)
-
-
-def test_some_replay_to_one_digest_in_another_process_and_python(some_trails: tuple[Path, Digests]) -> None:
+def test_some_replay_to_one_digest_in_another_process_and_python(tmp_path: Path) -> None:
     """Trio under another hash seed, and the plain runtime in the newest other Python where there is one."""
-    folder, digests = some_trails
-    assert run_in(sys.executable, "trio", folder, "1")[0] == digests
-    assert run_in((others() or [sys.executable])[0], "plain", folder)[0] == digests
+    digests = made(tmp_path, EVERY)
+    assert run_in(sys.executable, "trio", tmp_path, "1")[0] == digests
+    assert run_in((others() or [sys.executable])[0], "plain", tmp_path)[0] == digests
 
 
 @pytest.mark.large
