@@ -13,23 +13,7 @@ from hypothesis import strategies as st
 from support.runs.each_kind import each_kind
 from support.runs.named_runs import run_of
 
-from harness.model import (
-    BAG,
-    NO_FAULTS,
-    RELIABLE,
-    Actor,
-    Faults,
-    Gate,
-    Kind,
-    Link,
-    Message,
-    Model,
-    Scenario,
-    Timed,
-    Turn,
-    model_of,
-    scenarios,
-)
+from harness import model as m
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runs.plan import Plan, plan_of, resolve
 from harness.simulate.runs.session import run_plain
@@ -40,12 +24,12 @@ from harness.simulate.strategies.chance import Seeded
 from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.trails.replay import replay_plain, spelled_out
 
-TIMED = [scenario for scenario in scenarios() if scenario.mode == "timed"]
-FREE = [scenario for scenario in scenarios() if scenario.mode == "free"]
+TIMED = [scenario for scenario in m.scenarios() if scenario.mode == "timed"]
+FREE = [scenario for scenario in m.scenarios() if scenario.mode == "free"]
 
 
 @attrs.frozen
-class Ping(Message):
+class Ping(m.Message):
     n: int
 
 
@@ -55,31 +39,31 @@ class Count:
     done: frozenset[str] = frozenset()
 
 
-class Clock(Actor[Count]):
+class Clock(m.Actor[Count]):
     """Ticks a number of times, and does a few other things once; may send a message at each tick."""
 
-    def __init__(self, name: str, ticks: int, *once: Kind, sends: bool = False) -> None:
+    def __init__(self, name: str, ticks: int, *once: m.Kind, sends: bool = False) -> None:
         self.name = name
         self.limit = ticks
         self.once = once
         self.sends = sends
         self.initial = Count()
 
-    def step(self, local: Count) -> Iterable[Turn[Count]]:
+    def step(self, local: Count) -> Iterable[m.Turn[Count]]:
         for kind in self.once:
             if kind.value not in local.done:
                 after = attrs.evolve(local, done=local.done | {kind.value})
-                yield Turn(kind.value, (self.name,), after, kind=kind)
+                yield m.Turn(kind.value, (self.name,), after, kind=kind)
 
     def timers(self, local: Count) -> tuple[str, ...]:
         return ("Tick",) if local.ticks < self.limit else ()
 
-    def timer_fired(self, local: Count, timer: str) -> Iterable[Turn[Count]]:
+    def timer_fired(self, local: Count, timer: str) -> Iterable[m.Turn[Count]]:
         sent = (Ping(local.ticks, source=self.name, dest="z"),) if self.sends else ()
-        yield Turn(timer, (self.name,), attrs.evolve(local, ticks=local.ticks + 1), sent)
+        yield m.Turn(timer, (self.name,), attrs.evolve(local, ticks=local.ticks + 1), sent)
 
-    def on_message(self, local: Count, message: Message) -> Iterable[Turn[Count]]:
-        yield Turn("Hear", (self.name,), local)
+    def on_message(self, local: Count, message: m.Message) -> Iterable[m.Turn[Count]]:
+        yield m.Turn("Hear", (self.name,), local)
 
 
 def ms(milliseconds: float) -> Spread:
@@ -88,17 +72,17 @@ def ms(milliseconds: float) -> Spread:
 
 
 Schedule = list[tuple[str, float]]
-EVERY_CLOCK_TRUE: Mapping[str, Gate] = {}
+EVERY_CLOCK_TRUE: Mapping[str, m.Gate] = {}
 EXACT = Timing(latency=ms(5), local=ms(1), timeout=ms(60), think=ms(3), perturb=ms(20), heal=ms(7))
 
 
 def schedule(
-    *clocks: Clock, faults: Faults = NO_FAULTS, gates: Mapping[str, Gate] = EVERY_CLOCK_TRUE,
-    links: tuple[Link, ...] = (),
+    *clocks: Clock, faults: m.Faults = m.NO_FAULTS, gates: Mapping[str, m.Gate] = EVERY_CLOCK_TRUE,
+    links: tuple[m.Link, ...] = (),
 ) -> Schedule:
     """Return the names of the steps of a run with exact durations, and when they happened, in milliseconds."""
     initial = {f"gate[{name}]": gate for name, gate in gates.items()}
-    model = Model("clocks", clocks, (initial,), BAG, faults, links=links)
+    model = m.Model("clocks", clocks, (initial,), m.BAG, faults, links=links)
     run = run_plain(Tables(model), Plan((), mode="timed", timing=EXACT), RandomStrategy(0))
     return [(chosen.label.split(" ")[0], (chosen.at_us or 0) / MS) for chosen in run.trail.choices]
 
@@ -113,22 +97,22 @@ def event_times(recorder: Recorder | None) -> list[int | None]:
     return [json.loads(line).get("at_us") for line in recorder.lines[1:]]
 
 
-SKEWED = Faults(timed=(Timed("skew", ("a",), 100, 150),))
+SKEWED = m.Faults(timed=(m.Timed("skew", ("a",), 100, 150),))
 
 
 @pytest.mark.parametrize(("clocks", "model", "expected"), [
-    ((Clock("a", 1, Kind.PERTURBATION, Kind.COMMAND, Kind.STEP),), {},
+    ((Clock("a", 1, m.Kind.PERTURBATION, m.Kind.COMMAND, m.Kind.STEP),), {},
      [("step(a)", 1), ("command(a)", 3), ("perturbation(a)", 20), ("Tick(a)", 60)]),
     ((Clock("a", 2, sends=True), Clock("z", 0)), {},
      [("Tick(a)", 60), ("Hear(z)", 65), ("Tick(a)", 120), ("Hear(z)", 125)]),
-    ((Clock("a", 1, sends=True), Clock("z", 0)), {"links": (Link("a", "z", RELIABLE),)},
+    ((Clock("a", 1, sends=True), Clock("z", 0)), {"links": (m.Link("a", "z", m.RELIABLE),)},
      [("Tick(a)", 60), ("Hear(z)", 61)]),
-    ((Clock("a", 1),), {"faults": Faults(pause=1, targets=("a",))},
+    ((Clock("a", 1),), {"faults": m.Faults(pause=1, targets=("a",))},
      [("Pause(a)", 20), ("Resume(a)", 27), ("Tick(a)", 87)]),
     ((Clock("a", 5),), {"faults": SKEWED},
      [("Tick(a)", 60), ("SkewClock(a)", 100), ("Tick(a)", 120), ("Tick(a)", 140), ("SetClock(a)", 150),
       ("Tick(a)", 160), ("Tick(a)", 220)]),
-    ((Clock("a", 1, sends=True), Clock("z", 0)), {"faults": Faults(targets=("z",)), "gates": {"z": Gate(skew=300)}},
+    ((Clock("a", 1, sends=True), Clock("z", 0)), {"faults": m.Faults(targets=("z",)), "gates": {"z": m.Gate(skew=300)}},
      [("Tick(a)", 60), ("Hear(z)", 65)]),
 ], ids=["kinds", "timers", "reliable links", "mending", "skew while it lasts", "skew and messages"])
 def test_steps_happen_at_their_times(clocks: tuple[Clock, ...], model: dict[str, Any], expected: Schedule) -> None:
@@ -141,8 +125,8 @@ def test_steps_happen_at_their_times(clocks: tuple[Clock, ...], model: dict[str,
 @pytest.mark.parametrize(("skew", "tick"), [(100, 60), (300, 20), (200, 30), (50, 120), (25, 240)])
 def test_skewed_clock_fires_in_proportion_to_its_speed(skew: int, tick: int) -> None:
     """A clock at three times the speed fires after a third of the time, one at half the speed after twice the time."""
-    gates = {"a": Gate(skew=skew)}
-    happened = schedule(Clock("a", 3), Clock("z", 1), faults=Faults(targets=("a",)), gates=gates)
+    gates = {"a": m.Gate(skew=skew)}
+    happened = schedule(Clock("a", 3), Clock("z", 1), faults=m.Faults(targets=("a",)), gates=gates)
     assert [at for name, at in happened if name == "Tick(a)"] == [tick, 2 * tick, 3 * tick]
     assert ("Tick(z)", 60) in happened
 
@@ -168,10 +152,10 @@ def test_scenarios_have_both_modes() -> None:
 
 
 @pytest.mark.parametrize("scenario", each_kind(TIMED))
-def test_time_never_goes_back(scenario: Scenario) -> None:
+def test_time_never_goes_back(scenario: m.Scenario) -> None:
     """In timed mode no step is earlier than the one before it, fair endings and all."""
     endings = 0
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    tables, plan = Tables(m.model_of(scenario)), plan_of(scenario)
     for seed in range(25):
         run = run_plain(tables, plan, RandomStrategy(seed))
         at = [time for time in times(run.trail) if time is not None]
@@ -182,7 +166,7 @@ def test_time_never_goes_back(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", each_kind(FREE))
-def test_free_mode_has_no_times(scenario: Scenario) -> None:
+def test_free_mode_has_no_times(scenario: m.Scenario) -> None:
     """In free mode neither the trail nor the history says when anything happened."""
     run = run_of(scenario.name, 1)
     assert set(times(run.trail)) == set(event_times(run.recorder)) == {None}
@@ -190,10 +174,10 @@ def test_free_mode_has_no_times(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", each_kind(FREE[::3]))
-def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
+def test_any_scenario_may_be_timed(scenario: m.Scenario) -> None:
     """A scenario made for free mode runs in timed mode as well, and its times replay."""
     plan = attrs.evolve(plan_of(scenario), mode="timed")
-    tables = Tables(model_of(scenario))
+    tables = Tables(m.model_of(scenario))
     run = run_plain(tables, plan, RandomStrategy(3), Recorder())
     at = [time for time in times(run.trail) if time is not None]
     assert at == sorted(at) and len(at) == len(run.trail.choices)
@@ -202,9 +186,9 @@ def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.large)])
 @pytest.mark.parametrize("scenario", each_kind(TIMED))
-def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: Scenario, runs: int) -> None:
+def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: m.Scenario, runs: int) -> None:
     """A replay draws no time: in both runtimes the history gets the times of the trail, event by event."""
-    tables = Tables(model_of(scenario))
+    tables = Tables(m.model_of(scenario))
     for seed in range(runs):
         run = run_of(scenario.name, seed, "pct" if seed % 2 else "random", tables)
         assert event_times(run.recorder) == times(run.trail)
