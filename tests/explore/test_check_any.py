@@ -163,8 +163,9 @@ def test_check_names_the_bound_that_ends_a_search_of_actors(tmp_path: Path) -> N
     reported = call(*command, "--json").json
     assert (reported["limit"]["name"], reported["faults"]) == ("states", {"drop": 1})
     assert reported["growing_timers"] == ["ReadTimeout"]
-    finite = call(*GROWS, "--timers", "0", "--states", "100", "--out", tmp_path)
-    assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
+    for bound in (("--timers", "0"), ("--timers", "2", "--faults", "drop=1")):
+        finite = call(*GROWS, *bound, "--states", "100", "--out", tmp_path)
+        assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
 
 
 def test_check_of_actors_ends_at_its_limit_of_memory(tmp_path: Path) -> None:

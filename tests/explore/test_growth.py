@@ -12,7 +12,6 @@ from support.runs.named_runs import registering
 
 from harness import model as m
 from harness.cli import check_limits
-from harness.explore.bounded import ALL, bounded
 from harness.explore.growth import growth
 
 
@@ -94,12 +93,3 @@ def test_nothing_keeps_growing_in_specs() -> None:
     specs = [spec.make(history_variables=True) for spec in m.model_specs() if not spec.may_fault]
     assert len(specs) > 8
     assert {model.name: growth(model).parts for model in specs if growth(model).parts} == {}
-
-
-def test_growth_of_actors_goes_where_timers_do() -> None:
-    """With any number of timers a reader connects for ever; with two, and a loss, nothing of it grows."""
-    spec = m.find_model("compaction/pulsar/actors")
-    grown = growth(spec.make())
-    assert [part.path for part in grown.parts] == ["r1.asked", "r1.requests"]
-    assert "ReadTimeout" in grown.timers
-    assert growth(bounded(spec.make(faults=m.Faults(drop=1)), {ALL: 2})).parts == ()

@@ -206,20 +206,6 @@ def test_runs_of_parts_are_equal_in_both_runtimes(faults: m.Faults) -> None:
         assert replay_plain(run.trail, tables=tables).verdict == run.verdict
 
 
-def test_task_with_a_part_that_was_tampered_with_is_an_error() -> None:
-    """The host notices a task one of whose parts went another way, be it one that the turn neither reads nor writes."""
-
-    class Watching(RandomStrategy):
-        def pick(self, options: Iterable[object]) -> int:
-            task = host.tasks["library"]
-            task.local = task.local.put(library.SHELF["b"], library.Shelf(("forged",)))
-            return super().pick(options)  # type: ignore[arg-type]
-
-    host = TrioHost(Session(Tables(library.library()), Plan(()), Watching(0)))
-    with pytest.raises(AssertionError, match="library's own state went another way than the tables at"):
-        trio.run(host.run)
-
-
 def test_search_of_parts_finds_what_the_reference_search_finds() -> None:
     """With crashes: as many states, of the same parts."""
     model = library.library(CRASH)

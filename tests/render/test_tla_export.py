@@ -47,8 +47,13 @@ def golden_trail(name: str) -> Trail:
     model, sizes, settings, violated, _ = GOLDEN[name]
     built = find_model(model).make(sizes, settings)
     path = search(built, (violated,)).path
-    return Trail(model, built.sizes, built.settings, built.network.name, NO_FAULTS, (violated,),
-                 tuple(Chosen(choice.label) for choice in path), strategy="check", violates=violated)
+    return trail_of(built, *(choice.label for choice in path), claims=(violated,), strategy="check", violates=violated)
+
+
+def trail_of(model: Model, *labels: str, **more: Any) -> Trail:
+    """Return a trail of some steps of a model."""
+    return Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS,
+                 choices=tuple(map(Chosen, labels)), **{"claims": (), **more})
 
 
 def recorded(trail: Trail, history_variables: bool = False) -> tuple[History, Model]:
@@ -144,9 +149,7 @@ def test_tla_export_of_a_run_that_holds_asks_for_its_steps_only(tmp_path: Path) 
     labels = ("SendInitPidRequest(c1,b1) tid1", "ReceiveInitPidRequest(b1,c1) InitPidRequest c1->b1 tid=tid1",
               "CompleteInitPidRequest(b1,p1)",
               "ReceiveInitPidResponse(c1) InitPidResponse b1->c1 code=OK pid=1 pepoch=0")
-    choices = tuple(map(Chosen, labels))
-    trail = Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, (), choices)
-    text = tla.write(*recorded(trail), name="Answered")
+    text = tla.write(*recorded(trail_of(model, *labels)), name="Answered")
     assert "INVARIANTS TraceBegins\n" in text
     assert '"No error has been found": confirmed, a behaviour of kafka_transactions.' in text
     assert text == (DATA / "Answered.tla").read_text(encoding="utf-8")
@@ -155,10 +158,8 @@ def test_tla_export_of_a_run_that_holds_asks_for_its_steps_only(tmp_path: Path) 
 def test_tla_export_names_another_module(tmp_path: Path) -> None:
     """--module is for a module that somebody repaired or renamed; its constants are those of the published one."""
     model = find_model("transactions/diary-02").make({"clients": 1}, {"repair": "S1"})
-    trail = Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, (),
-                  (Chosen("SendInitPidRequest(c1) tid1"),))
     path = tmp_path / "run.trail.jsonl"
-    trail.write(path)
+    trail_of(model, "SendInitPidRequest(c1) tid1").write(path)
     said = call("show", path, "--as", "tla").refusal
     assert "repairs S1, so the published kafka_transactions does other steps; name the module" in said
     text = call("show", path, "--as", "tla", "--module", "mended").out
@@ -185,11 +186,8 @@ def test_tla_export_refuses_what_the_model_checker_would(
 
 def test_tla_export_of_a_model_without_a_module_is_refused() -> None:
     """A composition of actors was not written after a module, whatever somebody calls one."""
-    spec = find_model("kafka/4.0")
-    model = spec.make()
-    (label, *_) = (choice.label for choice in model.choices(model.initial_states()[0]))
-    trail = Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, (), (Chosen(label),))
-    history, model = recorded(trail)
+    model = find_model("kafka/4.0").make()
+    history, model = recorded(trail_of(model, model.choices(model.initial_states()[0])[0].label))
     for extends in (None, "mine"):
         with pytest.raises(Refusal, match=r"no TLA\+ module is known that kafka/4\.0 was"):
             tla.write(history, model, extends=extends)

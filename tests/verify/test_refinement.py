@@ -121,7 +121,8 @@ def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
 
 
 def test_guard_that_an_actor_forgets_is_named() -> None:
-    """A register that confirms more than was reported leaves the spec; the guard it lacks is shown with values."""
+    """A register that confirms more than was reported leaves the spec; the guard it lacks is shown with values. Lines
+    of an explanation are wrapped, and the first one names the step."""
     refiner = Refiner(model("confirms-too-much", NO_FAULTS))
     totals = refine_runs(refiner.model, PLAN, range(3), refiner=refiner)
     assert totals.failed == 3 and totals.violated["ConfirmedIsHeld"] == 3
@@ -131,6 +132,8 @@ def test_guard_that_an_actor_forgets_is_named() -> None:
     (sentence,) = why.why
     assert sentence.startswith("its guard fails: toy_refinement.py:")
     assert sentence.endswith(': if known > view["copy[f1]"], with known = 1')
+    lines = why.lines(60)
+    assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)") and max(map(len, lines)) <= 60
 
 
 def test_guard_in_a_decision_function_is_named_with_it() -> None:
@@ -144,14 +147,6 @@ def test_guard_in_a_decision_function_is_named_with_it() -> None:
     said = " ".join(why.why)
     assert "it would leave copy[f1] at" in said or "return value > copy" in said
     assert refine_runs(model("", reordered, **STRICT), UNJUDGED, RUNS).failed == 0
-
-
-def test_explanation_fits_into_its_columns() -> None:
-    """Lines of an explanation are wrapped, and the first one names the step."""
-    refiner = Refiner(model("confirms-too-much", NO_FAULTS))
-    lines = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner)).lines(60)
-    assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)")
-    assert max(map(len, lines)) <= 60
 
 
 LATE = (
