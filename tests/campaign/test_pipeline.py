@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
@@ -17,7 +16,7 @@ import pytest
 from support.commands.command_line import PATIENCE_S, call, started, wait_until
 from support.spark import campaigns_made
 from support.spark.campaigns_made import markers
-from support.spark.held_workers import in_step_with, one_block_until
+from support.spark.held_workers import in_step_with, one_block_until, workers_of
 from support.spark.spark_session import spark
 
 from harness.campaign import judging
@@ -331,16 +330,8 @@ def test_a_killed_worker_loses_nothing_that_was_committed(
     out = tmp_path / "killed"
     with started(*arguments, "--out", out) as process:
         wait_until(lambda: markers(out) > 1)
-        killed = threading.Event()
-        for stat in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                reported, parent = stat.read_bytes(), (stat.parent / "stat").read_text().rpartition(")")[2].split()[1]
-            except OSError:
-                continue
-            if b"pyspark.daemon" in reported and b"pyspark.daemon" in (Path("/proc", parent) / "cmdline").read_bytes():
-                os.kill(int(stat.parent.name), signal.SIGKILL)
-                killed.set()
-                break
-        assert killed.is_set() and process.wait(5 * PATIENCE_S) == 0
+        wait_until(lambda: bool(workers_of(process.pid)))
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        assert process.wait(5 * PATIENCE_S) == 0
     for table in ("runs", "events", "violations"):
         assert rows(out, table) == rows(calm, table)

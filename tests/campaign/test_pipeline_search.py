@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 from support.commands.command_line import PATIENCE_S, call, files_below, started, wait_until
 from support.searches.engines import safety
 from support.searches.spec_models import MODELS, PUBLISHED, made
+from support.spark.held_workers import workers_of
 from support.spark.spark_session import spark
 
 from harness.campaign.search import expander
@@ -286,16 +286,6 @@ def test_keys_with_one_half_in_common_are_different() -> None:
     asked = Keys(words(7, 7, 7, 9, 9, 1, 2**64 - 1), words(5, 4, 3, 2, 1, 5, 1))
     assert asked.among(others).tolist() == [True, False, True, True, False, False, False]
     assert Expander(task(SMALL, Path(), 1).request).coder.keys([]).among(others).tolist() == []
-
-
-def workers_of(driver: int) -> list[int]:
-    """Return the Python workers of a driver: children of the daemon that its Java process has."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-    of = parents.get
-    return [number for number in sorted(parents) if of(of(of(number, 0), 0), 0) == driver]
 
 
 @pytest.mark.large

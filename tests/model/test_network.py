@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import reduce
-from itertools import permutations
 from typing import Any
 
 import attrs
@@ -101,31 +100,9 @@ def test_fifo_keeps_order_inside_a_connection(messages: list[Note]) -> None:
         assert [m for m in arrived if m.source == source] == [m for m in messages if m.source == source]
 
 
-def test_fifo_abandoned_messages_still_arrive_in_their_order() -> None:
-    """Three connections of two messages each deliver all six, in the 90 interleavings that keep each one's order."""
-    inbox = filled_after_reconnect(filled(FIFO, note(1), note(2)), note(3), note(4))
-    found = set(interleavings(filled_after_reconnect(inbox, note(5), note(6))))
-    assert len(found) == 90
-    assert found == {
-        order for order in permutations(range(1, 7)) if all(order.index(n) < order.index(n + 1) for n in (1, 3, 5))
-    }
-
-
 def filled_after_reconnect(inbox: Value, *messages: Note) -> Value:
     """Return the inbox after the source reconnected and sent messages."""
     return reduce(FIFO.put, messages, FIFO.reconnect(inbox, "a"))
-
-
-def interleavings(inbox: Value) -> list[tuple[int, ...]]:
-    """Return every order in which the notes of an inbox can arrive."""
-    if not FIFO.contents(inbox):
-        return [()]
-    return [
-        (message.n, *rest)
-        for message in FIFO.deliverable(inbox)
-        if isinstance(message, Note)
-        for rest in interleavings(FIFO.take(inbox, message))
-    ]
 
 
 @given(st.lists(notes, min_size=1, max_size=6))
