@@ -1,7 +1,8 @@
 """Workers of a campaign that wait for its driver, in place of `make_blocks`: so no test depends on which is faster.
 
 They do not wait for ever: a driver that fails is a test that fails. Each function returns one that is made inside of
-it, which Spark hands to its workers as a whole: they know the project, but not its tests. `workers_of` finds those of a driver.
+it, which Spark hands to its workers as a whole: they know the project, but not its tests. `workers_of` finds those of
+a driver.
 """
 
 from __future__ import annotations
