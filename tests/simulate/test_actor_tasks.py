@@ -12,15 +12,7 @@ import trio
 from support.runs.named_runs import run_of
 from support.runs.trio_runs import run_on_trio
 
-from harness.model import (
-    Actor,
-    Faults,
-    Message,
-    Model,
-    Turn,
-    encode,
-    find_model,
-)
+from harness import model as m
 from harness.record import Recorder
 from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.run import Run
@@ -48,7 +40,7 @@ class Watching(RandomStrategy):
         return super().pick(options)
 
 
-def hosted(what: str | Model, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
+def hosted(what: str | m.Model, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
     """Run a scenario, or a model without claims, on trio, and look at its host before each step."""
     model, plan = resolve(what) if isinstance(what, str) else (what, Plan((), steps=150))
     return watched(Tables(model), plan, seed, look)
@@ -82,15 +74,15 @@ def test_tasks_own_the_state_that_the_tables_say() -> None:
     assert seen == {"b1", "b2", "c1", "c2"}
 
 
-class Watched(deque[Message]):
+class Watched(deque[m.Message]):
     """A mailbox that remembers what was taken out."""
 
-    def __init__(self, taken: list[tuple[str, Message]], name: str) -> None:
+    def __init__(self, taken: list[tuple[str, m.Message]], name: str) -> None:
         super().__init__()
         self._taken = taken
         self._name = name
 
-    def popleft(self) -> Message:
+    def popleft(self) -> m.Message:
         message = super().popleft()
         self._taken.append((self._name, message))
         return message
@@ -98,7 +90,7 @@ class Watched(deque[Message]):
 
 def test_messages_reach_a_task_through_its_mailbox() -> None:
     """What the tasks take out of their mailboxes is what the history says they received, in that order."""
-    taken: list[tuple[str, Message]] = []
+    taken: list[tuple[str, m.Message]] = []
 
     def look(host: TrioHost, _: Sequence[Option]) -> None:
         for name, task in host.tasks.items():
@@ -111,14 +103,14 @@ def test_messages_reach_a_task_through_its_mailbox() -> None:
     events = [json.loads(line) for line in main[1:]]
     received = [(event["process"], event["received"]) for event in events if "received" in event]
     assert len(received) >= 10
-    assert [(name, encode(message)) for name, message in taken][: len(received)] == received
+    assert [(name, m.encode(message)) for name, message in taken][: len(received)] == received
 
 
 def test_message_that_does_not_reach_the_mailbox_is_missed() -> None:
     """A task gets its messages nowhere else: where the mailbox swallows them, it cannot take its turn."""
 
-    class Swallowing(deque[Message]):
-        def append(self, message: Message) -> None:
+    class Swallowing(deque[m.Message]):
+        def append(self, message: m.Message) -> None:
             pass
 
     def look(host: TrioHost, _: Sequence[Option]) -> None:
@@ -128,8 +120,8 @@ def test_message_that_does_not_reach_the_mailbox_is_missed() -> None:
         hosted("exactly-once-zombie", 0, look)
 
 
-def crashing() -> Model:
-    return find_model(ACTORS).make(faults=Faults(crash=3, targets=("b1",)))
+def crashing() -> m.Model:
+    return m.find_model(ACTORS).make(faults=m.Faults(crash=3, targets=("b1",)))
 
 
 def test_crash_cancels_the_task_and_restart_starts_another() -> None:
@@ -177,15 +169,15 @@ class Count:
     n: int = 0
 
 
-class Counter(Actor[Count]):
+class Counter(m.Actor[Count]):
     """Counts to nine, by steps of one label."""
 
     name = "counter"
     initial = Count()
 
-    def step(self, local: Count) -> Iterable[Turn[Count]]:
+    def step(self, local: Count) -> Iterable[m.Turn[Count]]:
         if local.n < 9:
-            yield Turn("Tick", (self.name,), Count(local.n + 1))
+            yield m.Turn("Tick", (self.name,), Count(local.n + 1))
 
 
 def test_task_with_a_state_of_the_past_is_an_error() -> None:
@@ -197,7 +189,7 @@ def test_task_with_a_state_of_the_past_is_an_error() -> None:
         if len(past) == 6:
             host.tasks["counter"].local = past[2]
 
-    tables = Tables(Model("counter", (Counter(),), ({},)))
+    tables = Tables(m.Model("counter", (Counter(),), ({},)))
     run_on_trio(tables, Plan(()), RandomStrategy(0))
     with pytest.raises(AssertionError, match=r"counter's own state went another way than the tables at 'Tick"):
         watched(tables, Plan(()), 0, look)
@@ -226,5 +218,5 @@ def test_models_without_actors_have_no_tasks() -> None:
 def test_actor_composition_consists_of_actors() -> None:
     """In the actor compositions everybody but the environment is an actor, hence a task on trio."""
     for name in ("replication/kip-320/actors", ACTORS):
-        model = find_model(name).make()
+        model = m.find_model(name).make()
         assert tuple(model.actors.values()) == model.processes
