@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -125,41 +126,37 @@ def test_what_cannot_be_a_cell_is_refused(whats: list[str], sweeps: tuple[str, .
         cells(whats, sweeps=sweeps)
 
 
+def parts(
+    runs: int, *committed: tuple[int, ...], coverage: float = 0.5, size: int = 10, strategy: str = "random"
+) -> list[tuple[int, int, bool]]:
+    """Return what is missing beside blocks of a first and a last seed, and perhaps fewer runs: is it covered?"""
+    cell = cells([FLAWED], (strategy,))[0]
+    blocks = [CommittedBlock(cell.key, first, last, *(made or (last - first,)), 0, 0, 0, {}, "")
+              for first, last, *made in committed]
+    tasks = missing(Manifest((cell,), "all", coverage, size), runs, blocks)
+    return [(task.first, task.last, task.covered) for task in tasks]
+
+
 def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
     """What is committed is left out, block borders stay where they are, and more runs continue where fewer ended."""
-    cell = cells([FLAWED])[0]
-    manifest = Manifest((cell,), "all", 0.5, 10)
-
-    def block(first: int, last: int, runs: int | None = None) -> CommittedBlock:
-        return CommittedBlock(cell.key, first, last, last - first if runs is None else runs, 0, 0, 0, {}, "")
-
-    def seeds(runs: int, *blocks: CommittedBlock) -> list[tuple[int, int, bool]]:
-        return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
-
-    assert seeds(25) == [(0, 10, True), (10, 20, False), (20, 25, True)]
-    assert seeds(25, block(10, 20)) == [(0, 10, True), (20, 25, True)]
-    assert seeds(35, block(0, 10), block(10, 20), block(20, 25)) == [(25, 30, True), (30, 35, False)]
-    assert seeds(20, block(0, 10), block(10, 20), block(20, 25)) == []
-    assert seeds(100, block(0, 20, runs=17)) == []
+    assert parts(25) == [(0, 10, True), (10, 20, False), (20, 25, True)]
+    assert parts(25, (10, 20)) == [(0, 10, True), (20, 25, True)]
+    assert parts(35, (0, 10), (10, 20), (20, 25)) == [(25, 30, True), (30, 35, False)]
+    assert parts(20, (0, 10), (10, 20), (20, 25)) == parts(100, (0, 20, 17)) == []
 
 
 def test_a_small_part_of_the_runs_is_covered_in_small_campaigns_too() -> None:
     """A fiftieth is a tenth of the first block and one in the middle of fifty; searches in order stay whole."""
-    def parts(strategy: str, runs: int, coverage: float, *committed: tuple[int, int]) -> list[tuple[int, int, bool]]:
-        cell = cells([FLAWED], (strategy,))[0]
-        blocks = [CommittedBlock(cell.key, *made, made[1] - made[0], 0, 0, 0, {}, "") for made in committed]
-        manifest = Manifest((cell,), "all", coverage, 20)
-        return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
-
-    whole = parts("random", 10_000, 0.02)
+    of = partial(parts, size=20, coverage=0.02)
+    whole = of(10_000)
     assert whole[:3] == [(0, 2, True), (2, 20, False), (20, 40, False)]
     blocks = [(first, first + 20, True) for first in range(500, 10_000, 1_000)]
     assert [part for part in whole if part[2]] == [(0, 2, True), *blocks]
-    assert parts("random", 10_000, 0.02, (0, 2), (20, 9_980)) == [(2, 20, False), (9_980, 10_000, False)]
-    assert parts("random", 20, 0.02, (0, 1)) == [(1, 2, True), (2, 20, False)]
-    assert parts("random", 60, 0.001) == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False)]
-    assert parts("random", 40, 0.1) == parts("guided", 40, 0.02) == [(0, 20, True), (20, 40, False)]
-    assert parts("systematic", 40, 0.02) == [(0, 40, True)]
+    assert of(10_000, (0, 2), (20, 9_980)) == [(2, 20, False), (9_980, 10_000, False)]
+    assert of(20, (0, 1)) == [(1, 2, True), (2, 20, False)]
+    assert of(60, coverage=0.001) == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False)]
+    assert of(40, coverage=0.1) == of(40, strategy="guided") == [(0, 20, True), (20, 40, False)]
+    assert of(40, strategy="systematic") == [(0, 40, True)]
 
 
 def test_tasks_hold_neighbours_and_long_blocks_come_first() -> None:
@@ -260,11 +257,16 @@ def test_a_worker_with_other_code_makes_nothing(tmp_path: Path) -> None:
         list(campaign.make_blocks([[]], str(tmp_path), "2026-01-02", {"kafka_proto": "0123"}))
 
 
-def test_a_file_that_is_gone_is_named_with_what_to_do(tmp_path: Path) -> None:
-    """A table that was removed is noticed before anything is read from it."""
+@pytest.mark.parametrize("harm", ["cut", "flip", "gone"])
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, harm: str) -> None:
+    """A table that was cut off, changed in one byte or removed is noticed before anything is read from it."""
     place, block = committed(tmp_path, cells([FLAWED])[0])
     path = place.files("events", [block])[0]
+    data = path.read_bytes()
+    harmed = {"cut": data[:-100], "flip": data[:500] + bytes([data[500] ^ 1]) + data[501:]}
     path.unlink()
+    if harm in harmed:
+        path.write_bytes(harmed[harm])
     with pytest.raises(Refusal, match=f"{path.name} is (damaged|not readable); remove .*{block.name}.json and start"):
         place.verify([block])
     with pytest.raises(Refusal, match="is damaged"):
