@@ -66,7 +66,6 @@ QUICK = [
     "tests/model/test_values.py",
     "tests/model/test_network.py",
     "tests/model/test_properties.py",
-    "tests/explore/test_spec_graphs.py",
     "tests/explore/test_graph.py",
     "tests/simulate/test_strategies.py",
     "tests/simulate/test_runtimes.py::test_both_runtimes_give_one_digest",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.commands.command_line import PATIENCE_S, Outcome, call, started, wait_until
-from support.spark.held_workers import in_step_with, one_block_until
+from support.commands.command_line import PATIENCE_S, call, started, wait_until
+from support.spark import campaigns_made
+from support.spark.campaigns_made import markers
+from support.spark.held_workers import in_step_with, one_block_until, workers_of
 from support.spark.spark_session import spark
 
 from harness.campaign import judging
@@ -35,29 +37,24 @@ from harness.simulate.trails.replay import replay_plain
 
 FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 MIXED = ("pc-02-read-twice", FLAWED, REPAIRED, "happy-path")
+MIXED_SAMPLED = (*MIXED, "--keep", "sample=0.02", "--coverage", "0.2")
 SEEDS = 250
 
 
-def made(out: Path, *arguments: object, runs: int = SEEDS) -> Outcome:
-    """Make a campaign with the command line, on this process's session."""
-    spark()
-    outcome = call("campaign", *arguments, "--runs", runs, "--out", out, "--block", 50)
-    assert outcome.code == 0, outcome.err
-    return outcome
+made = partial(campaigns_made.made, block=50)
 
 
 def rows(out: Path, table: str) -> list[dict[str, Any]]:
     """Return all rows of a table, in an order of their own, without the clock's column."""
     frame = CampaignTables(spark(), CampaignStore(out)).frame(table).drop("wall_us", "day")
-    found = [row.asDict() for row in frame.collect()]
-    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+    return sorted((row.asDict() for row in frame.collect()), key=lambda row: json.dumps(row, sort_keys=True))
 
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of a thousand runs: two flawed scenarios, a repaired one, and replicated logs."""
     out = tmp_path_factory.mktemp("mixed") / "campaign"
-    made(out, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2")
+    made(out, *MIXED_SAMPLED, runs=SEEDS)
     return out
 
 
@@ -100,7 +97,7 @@ def test_other_strategies_and_timed_runs_have_the_same_digests_too(strategy: str
 def test_violations_are_data_and_a_complete_campaign_makes_nothing_again(mixed: Path) -> None:
     """The exit code is 0 though runs fail; started again, the same command finds every run there."""
     before = {path: path.stat().st_mtime_ns for path in (mixed / MARKERS).iterdir()}
-    reported = made(mixed, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--json").json
+    reported = made(mixed, *MIXED_SAMPLED, "--json", runs=SEEDS).json
     failing = sum(violated is not None for what in MIXED for _, violated in alone(what).values())
     assert [reported[name] for name in ("runs", "planned", "found", "failing")] == [1_000, 1_000, 1_000, failing]
     assert failing > 50 and before == {path: path.stat().st_mtime_ns for path in (mixed / MARKERS).iterdir()}
@@ -109,12 +106,11 @@ def test_violations_are_data_and_a_complete_campaign_makes_nothing_again(mixed: 
 def test_only_what_is_missing_is_made_and_equals_what_was_lost(mixed: Path, tmp_path: Path) -> None:
     """Without some of its markers a campaign is as after a kill: their blocks are made again, row for row the same."""
     out = tmp_path / "campaign"
-    for path in mixed.rglob("*"):
-        if path.is_file() and not (path.parent.name == MARKERS and path.stem.endswith(("-50", "-250"))):
-            copy = out / path.relative_to(mixed)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(path.read_bytes())
-    reported = made(out, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--json").json
+    shutil.copytree(mixed, out)
+    for end in ("-50", "-250"):
+        for path in (out / MARKERS).glob(f"*{end}.json"):
+            path.unlink()
+    reported = made(out, *MIXED_SAMPLED, "--json", runs=SEEDS).json
     assert (reported["runs"], reported["found"]) == (1_000, 600)
     for table in ("runs", "events", "violations", "coverage"):
         assert rows(out, table) == rows(mixed, table)
@@ -224,37 +220,19 @@ def test_coverage_and_its_curve_are_those_of_one_process(tmp_path: Path) -> None
     assert found.curve[-1].states == found.states and found.curve[0].per_thousand == 200 * found.curve[0].new
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([REPAIRED], "holds another campaign: its scenarios and models are happy-path, pc-02-read-twice, s4-"),
-        ([*MIXED, "--keep", "all"], "holds another campaign: its keep is sample=0.02, not all"),
-        ([*MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--strategy", "pct"], "its strategies, settings"),
-        (["no-such-thing"], "nor a scenario of that name; see kafka-proto list"),
-        ([*MIXED, "--keep", "some"], "expected --keep all, failing or sample=F"),
-        ([*MIXED, "--coverage", "2"], "expected --coverage from 0 to 1, found 2"),
-        ([*MIXED, "--master", "mesos://here"], "'mesos://here' is no Spark master; give --master as"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    ([REPAIRED], "holds another campaign: its scenarios and models are happy-path, pc-02-read-twice, s4-"),
+    ([*MIXED, "--keep", "all"], "holds another campaign: its keep is sample=0.02, not all"),
+    ([*MIXED_SAMPLED, "--strategy", "pct"], "its strategies, settings"),
+    (["no-such-thing"], "nor a scenario of that name; see kafka-proto list"),
+    ([*MIXED, "--keep", "some"], "expected --keep all, failing or sample=F"),
+    ([*MIXED, "--coverage", "2"], "expected --coverage from 0 to 1, found 2"),
+])
 def test_what_cannot_be_is_refused_and_nothing_is_touched(arguments: list[str], said: str, mixed: Path) -> None:
     """Another campaign's folder, unknown names and values: one sentence, exit code 2, and all files as before."""
     before = {path: path.stat().st_mtime_ns for path in mixed.rglob("*") if path.is_file()}
     assert said in call("campaign", *arguments, "--runs", 10, "--out", mixed, "--block", 50).refusal
     assert before == {path: path.stat().st_mtime_ns for path in mixed.rglob("*") if path.is_file()}
-
-
-def test_damage_is_told_when_a_campaign_is_started_again(tmp_path: Path) -> None:
-    """A table that changed is named, exit code 2; when its marker is removed its block is made again."""
-    made(tmp_path, FLAWED, runs=100)
-    reported = rows(tmp_path, "runs")
-    path = next(path for path in sorted((tmp_path / "runs").rglob("*.parquet")) if path.stem.endswith("-50-100"))
-    path.write_bytes(path.read_bytes()[:-4] + b"????")
-    outcome = call("campaign", FLAWED, "--runs", 100, "--out", tmp_path, "--block", 50)
-    marker = tmp_path / MARKERS / f"{path.stem}.json"
-    assert f"{path} is damaged; remove {marker} and start the campaign again" in outcome.refusal
-    marker.unlink()
-    assert made(tmp_path, FLAWED, "--json", runs=100).json["found"] == 50
-    assert rows(tmp_path, "runs") == reported
 
 
 def test_a_worker_that_fails_ends_the_campaign_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,9 +308,9 @@ def test_a_driver_killed_three_times_leaves_the_tables_of_an_undisturbed_campaig
     arguments, calm = undisturbed
     out = tmp_path / "killed"
     for turn, number in enumerate((signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)):
-        before = len(list((out / MARKERS).glob("*.json"))) if turn else 0
+        before = markers(out) if turn else 0
         with started(*arguments, "--out", out) as process:
-            wait_until(lambda before=before: len(list((out / MARKERS).glob("*.json"))) > before + 1)
+            wait_until(lambda before=before: markers(out) > before + 1)
             os.kill(process.pid, number)
             code = process.wait(PATIENCE_S)
             assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
@@ -351,17 +329,9 @@ def test_a_killed_worker_loses_nothing_that_was_committed(
     arguments, calm = undisturbed
     out = tmp_path / "killed"
     with started(*arguments, "--out", out) as process:
-        wait_until(lambda: len(list((out / MARKERS).glob("*.json"))) > 1)
-        killed = threading.Event()
-        for stat in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                reported, parent = stat.read_bytes(), (stat.parent / "stat").read_text().rpartition(")")[2].split()[1]
-            except OSError:
-                continue
-            if b"pyspark.daemon" in reported and b"pyspark.daemon" in (Path("/proc", parent) / "cmdline").read_bytes():
-                os.kill(int(stat.parent.name), signal.SIGKILL)
-                killed.set()
-                break
-        assert killed.is_set() and process.wait(5 * PATIENCE_S) == 0
+        wait_until(lambda: markers(out) > 1)
+        wait_until(lambda: bool(workers_of(process.pid)))
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        assert process.wait(5 * PATIENCE_S) == 0
     for table in ("runs", "events", "violations"):
         assert rows(out, table) == rows(calm, table)

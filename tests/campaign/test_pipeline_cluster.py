@@ -7,13 +7,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from support.commands.command_line import call, ended, files_below, started, wait_until
+from support.spark.campaigns_made import markers, rows_by_table
 from support.spark.spark_cluster import LONG_S, Cluster, cluster
 from support.spark.spark_session import need_java
-
-from harness.campaign.store import MARKERS, CampaignStore
 
 CAMPAIGN = ["campaign", "rp-04-fast-failover", "--runs", 600, "--block", 25, "--keep", "all", "--coverage", 0.1]
 TABLES = ("runs", "events", "violations", "coverage")
@@ -36,26 +34,6 @@ def two_workers(tmp_path: Path) -> Iterator[Cluster]:
         yield running
 
 
-def tables(out: Path) -> dict[str, list[dict[str, object]]]:
-    """Return all rows by table, block after block, without the columns of the clock."""
-    store = CampaignStore(out)
-    blocks = store.committed()
-    store.verify(blocks.values())
-    return {
-        table: [
-            {name: value for name, value in row.items() if name != "wall_us"}
-            for path in store.files(table, (blocks[name] for name in sorted(blocks)))
-            for row in pq.ParquetFile(path).read().to_pylist()
-        ]
-        for table in TABLES
-    }
-
-
-def committed(out: Path) -> int:
-    """Return how many blocks are committed."""
-    return len(list((out / MARKERS).glob("*.json")))
-
-
 @pytest.mark.large
 def test_a_campaign_on_a_cluster_has_the_rows_of_the_local_one(
     two_workers: Cluster, local: Path, tmp_path: Path
@@ -65,8 +43,8 @@ def test_a_campaign_on_a_cluster_has_the_rows_of_the_local_one(
     with started(*CAMPAIGN, "--out", out, "--master", two_workers.url) as process:
         wait_until(lambda: all(two_workers.executors(n) for n in range(2)), LONG_S)
         assert process.wait(LONG_S) == 0
-    found = tables(out)
-    assert found == tables(local)
+    found = rows_by_table(out, *TABLES)
+    assert found == rows_by_table(local, *TABLES)
     assert len({row["digest"] for row in found["runs"]}) > 100 and len(found["runs"]) == 600
 
 
@@ -78,15 +56,15 @@ def test_a_killed_executor_or_worker_loses_nothing(
     """SIGKILL in the middle: an executor is started again, the blocks of a lost worker go to the other one."""
     out = tmp_path / "far"
     with started(*CAMPAIGN, "--out", out, "--master", two_workers.url) as process:
-        wait_until(lambda: bool(two_workers.executors(0)) and committed(out) >= 2, LONG_S)
-        before = committed(out)
+        wait_until(lambda: bool(two_workers.executors(0)) and markers(out) >= 2, LONG_S)
+        before = markers(out)
         if whom == "executor":
             os.kill(two_workers.executors(0)[0], signal.SIGKILL)
         else:
             os.killpg(two_workers.workers[0].pid, signal.SIGKILL)
         assert process.wait(LONG_S) == 0
-    assert before < committed(out) == 24
-    assert tables(out) == tables(local)
+    assert before < markers(out) == 24
+    assert rows_by_table(out, *TABLES) == rows_by_table(local, *TABLES)
 
 
 @pytest.mark.large

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.commands.command_line import call
+from support.runs.named_runs import registering
 from support.toys import poisoned_counter
 
 from harness.campaign import requirements as needs
@@ -31,7 +32,7 @@ from harness.campaign.schemas import SCHEMAS
 from harness.campaign.spark_job import last_words
 from harness.campaign.store import CampaignStore, CommittedBlock, Manifest
 from harness.campaign.worker import BlockTask, Worker, is_sampled
-from harness.model import Refusal, register, unregister
+from harness.model import Refusal
 from harness.record import Recorder, read_trail
 from harness.simulate.runs.plan import resolve
 from harness.simulate.runs.session import run_plain
@@ -42,12 +43,7 @@ from harness.simulate.trails.replay import replay_plain
 FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 
 
-@pytest.fixture
-def raising() -> Iterator[Cell]:
-    """The cell of a protocol whose own code raises now and then."""
-    register(poisoned_counter.system())
-    yield cells(["poisoned"])[0]
-    unregister("poisoned")
+poisoned_is_known = registering(poisoned_counter.system())
 
 
 def made(cell: Cell, last: int, keep: str = "all", covered: bool = False, first: int = 0) -> dict[str, list[dict]]:
@@ -115,59 +111,52 @@ def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
                         "pc-06-replayed-twice": "compaction"}
 
 
-@pytest.mark.parametrize(
-    ("whats", "sweeps", "said"),
-    [
-        (["no-such-thing"], (), "nor a scenario of that name"),
-        ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; what can is"),
-        ([FLAWED], ("brokers",), "expected --sweep NAME="),
-        ([FLAWED], ("brokers=many",), "swept over whole numbers"),
-        ([FLAWED], ("brokers=99",), "must be between"),
-        ([FLAWED], ("brokers=2", "brokers=3"), "swept twice"),
-        ([FLAWED], ("crash=1",), "names no target for crash"),
-    ],
-)
+@pytest.mark.parametrize(("whats", "sweeps", "said"), [
+    (["no-such-thing"], (), "nor a scenario of that name"),
+    ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; what can is"),
+    ([FLAWED], ("brokers",), "expected --sweep NAME="),
+    ([FLAWED], ("brokers=many",), "swept over whole numbers"),
+    ([FLAWED], ("brokers=99",), "must be between"),
+    ([FLAWED], ("brokers=2", "brokers=3"), "swept twice"),
+    ([FLAWED], ("crash=1",), "names no target for crash"),
+])
 def test_what_cannot_be_a_cell_is_refused(whats: list[str], sweeps: tuple[str, ...], said: str) -> None:
     """Unknown names and values become a sentence that says what there is."""
     with pytest.raises(Refusal, match=said):
         cells(whats, sweeps=sweeps)
 
 
+def parts(
+    runs: int, *committed: tuple[int, ...], coverage: float = 0.5, size: int = 10, strategy: str = "random"
+) -> list[tuple[int, int, bool]]:
+    """Return what is missing beside blocks of a first and a last seed, and perhaps fewer runs: is it covered?"""
+    cell = cells([FLAWED], (strategy,))[0]
+    blocks = [CommittedBlock(cell.key, first, last, *(made or (last - first,)), 0, 0, 0, {}, "")
+              for first, last, *made in committed]
+    tasks = missing(Manifest((cell,), "all", coverage, size), runs, blocks)
+    return [(task.first, task.last, task.covered) for task in tasks]
+
+
 def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
     """What is committed is left out, block borders stay where they are, and more runs continue where fewer ended."""
-    cell = cells([FLAWED])[0]
-    manifest = Manifest((cell,), "all", 0.5, 10)
-
-    def block(first: int, last: int, runs: int | None = None) -> CommittedBlock:
-        return CommittedBlock(cell.key, first, last, last - first if runs is None else runs, 0, 0, 0, {}, "")
-
-    def seeds(runs: int, *blocks: CommittedBlock) -> list[tuple[int, int, bool]]:
-        return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
-
-    assert seeds(25) == [(0, 10, True), (10, 20, False), (20, 25, True)]
-    assert seeds(25, block(10, 20)) == [(0, 10, True), (20, 25, True)]
-    assert seeds(35, block(0, 10), block(10, 20), block(20, 25)) == [(25, 30, True), (30, 35, False)]
-    assert seeds(20, block(0, 10), block(10, 20), block(20, 25)) == []
-    assert seeds(100, block(0, 20, runs=17)) == []
+    assert parts(25) == [(0, 10, True), (10, 20, False), (20, 25, True)]
+    assert parts(25, (10, 20)) == [(0, 10, True), (20, 25, True)]
+    assert parts(35, (0, 10), (10, 20), (20, 25)) == [(25, 30, True), (30, 35, False)]
+    assert parts(20, (0, 10), (10, 20), (20, 25)) == parts(100, (0, 20, 17)) == []
 
 
 def test_a_small_part_of_the_runs_is_covered_in_small_campaigns_too() -> None:
     """A fiftieth is a tenth of the first block and one in the middle of fifty; searches in order stay whole."""
-    def parts(strategy: str, runs: int, coverage: float, *committed: tuple[int, int]) -> list[tuple[int, int, bool]]:
-        cell = cells([FLAWED], (strategy,))[0]
-        blocks = [CommittedBlock(cell.key, *made, made[1] - made[0], 0, 0, 0, {}, "") for made in committed]
-        manifest = Manifest((cell,), "all", coverage, 20)
-        return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
-
-    whole = parts("random", 10_000, 0.02)
+    of = partial(parts, size=20, coverage=0.02)
+    whole = of(10_000)
     assert whole[:3] == [(0, 2, True), (2, 20, False), (20, 40, False)]
     blocks = [(first, first + 20, True) for first in range(500, 10_000, 1_000)]
     assert [part for part in whole if part[2]] == [(0, 2, True), *blocks]
-    assert parts("random", 10_000, 0.02, (0, 2), (20, 9_980)) == [(2, 20, False), (9_980, 10_000, False)]
-    assert parts("random", 20, 0.02, (0, 1)) == [(1, 2, True), (2, 20, False)]
-    assert parts("random", 60, 0.001) == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False)]
-    assert parts("random", 40, 0.1) == parts("guided", 40, 0.02) == [(0, 20, True), (20, 40, False)]
-    assert parts("systematic", 40, 0.02) == [(0, 40, True)]
+    assert of(10_000, (0, 2), (20, 9_980)) == [(2, 20, False), (9_980, 10_000, False)]
+    assert of(20, (0, 1)) == [(1, 2, True), (2, 20, False)]
+    assert of(60, coverage=0.001) == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False)]
+    assert of(40, coverage=0.1) == of(40, strategy="guided") == [(0, 20, True), (20, 40, False)]
+    assert of(40, strategy="systematic") == [(0, 40, True)]
 
 
 def test_tasks_hold_neighbours_and_long_blocks_come_first() -> None:
@@ -210,8 +199,9 @@ def test_a_systematic_block_goes_on_where_the_one_before_ended() -> None:
     assert sum(row["kind"] == "state" for row in later["coverage"]) == sum(row["kind"] == "state" for row in coverage)
 
 
-def test_a_poisoned_seed_becomes_a_row_with_its_trail(raising: Cell) -> None:
+def test_a_poisoned_seed_becomes_a_row_with_its_trail() -> None:
     """A run in which protocol code raises has where, and the choices so far; the other runs are as ever."""
+    raising = cells(["poisoned"])[0]
     tables = made(raising, 30)
     rows = {row["outcome"]: row for row in tables["runs"]}
     assert len(tables["runs"]) == 30 and set(rows) == {"ok", "error"}
@@ -242,13 +232,6 @@ def test_the_trail_in_a_row_replays_to_the_digest_in_the_row(tmp_path: Path) -> 
     path.write_text(row["trail"], encoding="utf-8")
     run = replay_plain(read_trail(path), Recorder(keep=False))
     assert (run.digest, run.verdict.violated, run.verdict.step) == (row["digest"], row["violated"], row["step"])
-
-
-def test_files_of_a_block_without_its_marker_are_nobodys(tmp_path: Path) -> None:
-    """The marker comes last: what was written before a kill is not read, and is written anew."""
-    place, block = committed(tmp_path, cells([FLAWED])[0])
-    (tmp_path / store.MARKERS / f"{block.name}.json").unlink()
-    assert place.committed() == {} and len(missing(place.manifest(), 20, ())) == 1
 
 
 def test_a_full_disk_leaves_no_block_and_no_part_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,39 +310,30 @@ def test_wilson_intervals_hold_what_was_seen(seen: tuple[int, int]) -> None:
     assert 0 <= low <= seen[0] / seen[1] <= high <= 1 and low < high
 
 
-@pytest.mark.parametrize("master", ["mesos", "local[0]", "local[two]", "spark://nobody", "http://localhost:7077"])
-def test_a_master_that_is_none_is_refused(master: str) -> None:
-    """The sentence says how masters are written."""
-    with pytest.raises(Refusal, match="is no Spark master; give --master as"):
-        session.checked_master(master)
-
-
-def test_a_master_that_does_not_answer_is_refused_at_once() -> None:
-    """Nobody waits a minute for a cluster that is not there; local masters retry tasks."""
-    with pytest.raises(Refusal, match=r"there is no Spark master at spark://127\.0\.0\.1:1: Connection refused"):
-        session.checked_master("spark://127.0.0.1:1")
+def test_local_masters_retry_tasks() -> None:
+    """However many cores they have."""
     assert session.checked_master("local[*]") == "local[*,4]"
     assert (session.checked_master("local"), session.checked_master("local[3,1]")) == ("local[1,4]", "local[3,1]")
 
 
-def test_without_java_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No java on the PATH, no package with one: the sentence names both ways; a wrong JAVA_HOME is named too."""
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(needs, "find_spec", lambda name: None)
-    with pytest.raises(Refusal, match=r"Spark needs Java 17 or 21.*kafka-proto\[jdk\]"):
-        needs.require_java()
+def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else is tried where somebody says where Java is."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     with pytest.raises(Refusal, match="JAVA_HOME is /nowhere, where there is no bin/java"):
         needs.require_java()
 
 
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The core install has the command, which asks for the extra in one sentence."""
+@pytest.mark.parametrize("command", [
+    ("campaign", FLAWED, "--runs", 1), ("check", "transactions/diary-01", "--engine", "spark"),
+], ids=lambda command: command[0])
+def test_without_the_extra_the_command_says_what_to_install(
+    command: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The core install has the commands, which ask for the extra in one sentence."""
     monkeypatch.setattr(needs, "find_spec", lambda name: None)
-    outcome = call("campaign", FLAWED, "--runs", 1, "--out", tmp_path / "c")
-    assert "pyspark and pyarrow and pandas cannot be imported; install the extra with: pip" in outcome.refusal
-    assert not (tmp_path / "c").exists()
+    assert call(*command, "--out", tmp_path / "c").refusal.endswith(
+        "pyspark and pyarrow and pandas cannot be imported; install the extra with: pip install 'kafka-proto[spark]'")
+    assert command[0] == "check" or not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize(("said", "sentence"), [

@@ -8,13 +8,14 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.commands.command_line import PATIENCE_S, call, files_below, started, wait_until
+from support.searches.engines import safety
 from support.searches.spec_models import MODELS, PUBLISHED, made
+from support.spark.held_workers import workers_of
 from support.spark.spark_session import spark
 
 from harness.campaign.search import expander
@@ -32,20 +33,15 @@ SMALL = made(DIARY[1])
 PARTS = 3
 
 
-def names_of(model: Model) -> tuple[str, ...]:
-    """Return the invariants of a model, claimed or not."""
-    return tuple(prop.name for prop in model.properties if prop.is_safety)
-
-
 def alone(model: Model, **options: bool) -> Result:
     """Search in this process."""
-    return Search(model, names_of(model), witnesses=True, engine="python", **options).run()
+    return Search(model, safety(model), witnesses=True, engine="python", **options).run()
 
 
 def on_spark(model: Model, folder: Path | None = None, **options: bool) -> SparkSearch:
     """Return a search on this process's session."""
     spark()
-    return SparkSearch(model, names_of(model), folder=folder, parts=PARTS, **options)
+    return SparkSearch(model, safety(model), folder=folder, parts=PARTS, **options)
 
 
 def found(result: Result) -> list[object]:
@@ -196,13 +192,8 @@ def test_a_folder_of_another_search_is_refused(calm: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("options, sentence", [
-    (("--symmetry",), "--engine spark has no --symmetry; leave it out, or use another engine"),
-    (("--fingerprints",), "--engine spark has no --fingerprints; leave it out, or use another engine"),
-    (("--memory", 1), "--engine spark has no --memory; leave it out, or use another engine"),
-    (("--property", "EventuallyAllClientsGetPid"), "--engine spark has no --property; leave it out, or use another "
-                                                   "engine"),
-    (("--master", "mars"), "'mars' is no Spark master; give --master as local[N], local[*], spark://HOST:PORT, yarn "
-                           "or k8s://..."),
+    *((given, f"--engine spark has no {given[0]}; leave it out, or use another engine") for given in (
+        ("--symmetry",), ("--fingerprints",), ("--memory", 1), ("--property", "EventuallyAllClientsGetPid"))),
     (("--master", "yarn"), "on a cluster the search is kept in a folder that all machines share; name it with "
                            "--checkpoint"),
 ])
@@ -218,16 +209,9 @@ def test_options_of_spark_need_its_engine(tmp_path: Path) -> None:
     assert refusal == "--master is for --engine spark; leave it out, or give that engine"
 
 
-def test_missing_packages_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the extra there is a sentence that names it."""
-    monkeypatch.setattr("harness.campaign.requirements.find_spec", lambda name: None)
-    refusal = call("check", "transactions/diary-01", "--engine", "spark", "--out", tmp_path).refusal
-    assert refusal.endswith("install the extra with: pip install 'kafka-proto[spark]'")
-
-
 def task(model: Model, folder: Path, parts: int) -> LevelTask:
     """Return a worker's task."""
-    request = SearchRequest(model.name, model.sizes, model.settings, True, names_of(model), False, "kafka_proto",
+    request = SearchRequest(model.name, model.sizes, model.settings, True, safety(model), False, "kafka_proto",
                             expander.version_of("kafka_proto"))
     return LevelTask(request, str(folder), parts, frozenset(), 0)
 
@@ -302,16 +286,6 @@ def test_keys_with_one_half_in_common_are_different() -> None:
     asked = Keys(words(7, 7, 7, 9, 9, 1, 2**64 - 1), words(5, 4, 3, 2, 1, 5, 1))
     assert asked.among(others).tolist() == [True, False, True, True, False, False, False]
     assert Expander(task(SMALL, Path(), 1).request).coder.keys([]).among(others).tolist() == []
-
-
-def workers_of(driver: int) -> list[int]:
-    """Return the Python workers of a driver: children of the daemon that its Java process has."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-    of = parents.get
-    return [number for number in sorted(parents) if of(of(of(number, 0), 0), 0) == driver]
 
 
 @pytest.mark.large

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.commands.command_line import call, files_below
 from support.paths import DATA
+from support.spark.campaigns_made import rows_by_table
 from support.spark.spark_session import need_java, spark
 
 from harness.campaign import requirements as needs
@@ -31,15 +33,7 @@ KB = 1 << 10
 
 
 def rows(out: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return the committed rows of a campaign by table, without the clock's column, blocks in the order of names."""
-    store = CampaignStore(out)
-    blocks = store.committed()
-    store.verify(blocks.values())
-    return {
-        table: [{name: value for name, value in row.items() if name != "wall_us"}
-                for path in store.files(table, blocks.values()) for row in pq.ParquetFile(path).read().to_pylist()]
-        for table in ("runs", "events", "violations")
-    }
+    return rows_by_table(out, "runs", "events", "violations")
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +48,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copied(calm: Path, tmp_path: Path) -> Path:
     """A copy of it."""
-    out = tmp_path / "campaign"
-    for name, content in files_below(calm).items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / name).write_bytes(content)
-    return out
+    return Path(shutil.copytree(calm, tmp_path / "campaign"))
 
 
 @pytest.fixture
@@ -102,6 +92,14 @@ def foreign(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
+def every_command(calm: Path, copied: Path) -> Iterator[tuple[object, ...]]:
+    """Yield every command that reads a campaign, on one in which something is wrong."""
+    yield *CAMPAIGN, "--runs", 100, "--out", copied
+    yield "report", copied
+    yield "compare", calm, copied
+    yield "report", calm, "--since", copied, "--out", copied.parent / "report.html"
+
+
 @pytest.mark.parametrize("table", ["runs", "events"])
 @pytest.mark.parametrize("harm", [cut, flipped, emptied, foreign])
 def test_a_corrupt_table_is_named_by_every_command(
@@ -112,8 +110,7 @@ def test_a_corrupt_table_is_named_by_every_command(
     path.write_bytes(harm(path.read_bytes()))
     before = files_below(copied)
     marker = copied / MARKERS / f"{path.stem}.json"
-    for command in ((*CAMPAIGN, "--runs", 100, "--out", copied), ("report", copied), ("compare", calm, copied),
-                    ("report", calm, "--since", copied, "--out", copied.parent / "report.html")):
+    for command in every_command(calm, copied):
         said = call(*command).refusal
         assert said == (f"{path} is damaged; remove {marker} and start the campaign again, which makes the runs of "
                         "this block anew")
@@ -128,9 +125,11 @@ def test_a_corrupt_marker_is_named(text: str, calm: Path, copied: Path) -> None:
     """The sentence says what to remove; when that is done, its block is made again."""
     marker = sorted((copied / MARKERS).glob("*-20-40.json"))[0]
     marker.write_text(text, encoding="utf-8")
-    for command in ((*CAMPAIGN, "--runs", 100, "--out", copied), ("report", copied)):
+    before = files_below(copied)
+    for command in every_command(calm, copied):
         assert call(*command).refusal == (f"{marker} is damaged; remove it and start the campaign again, which makes "
                                           "its runs anew")
+        assert files_below(copied) == before
     marker.unlink()
     assert call(*CAMPAIGN, "--runs", 100, "--out", copied).code == 0
     assert rows(copied) == rows(calm)
@@ -149,13 +148,13 @@ def test_a_marker_of_another_block_is_damaged(copied: Path) -> None:
     lambda data: data.clear(), lambda data: data.pop("cells"), lambda data: data.update(cells=[]),
     lambda data: data.update(cells={"x": {}}), lambda data: data.update(version=9), lambda data: data.pop("keep"),
 ])
-def test_a_corrupt_manifest_is_named(change: Callable[[dict[str, Any]], object], copied: Path) -> None:
+def test_a_corrupt_manifest_is_named(change: Callable[[dict[str, Any]], object], calm: Path, copied: Path) -> None:
     """What a campaign is cannot be guessed: the sentence names the file, and nothing in the folder changes."""
     data = json.loads((copied / MANIFEST).read_text(encoding="utf-8"))
     change(data)
     (copied / MANIFEST).write_text(json.dumps(data), encoding="utf-8")
     before = files_below(copied)
-    for command in ((*CAMPAIGN, "--runs", 100, "--out", copied), ("report", copied), ("compare", copied, copied)):
+    for command in every_command(calm, copied):
         assert call(*command).refusal == (f"{copied / MANIFEST} is damaged, or of another version; restore it, or give "
                                           "another place with --out")
     assert files_below(copied) == before
@@ -220,18 +219,21 @@ def test_a_folder_that_cannot_be_written_to_is_refused(calm: Path, tiny: Callabl
         assert said.startswith("cannot write") and "Read-only file system; give another" in said, said
 
 
+ON_SPARK = pytest.mark.parametrize("command", [
+    ("campaign", FLAWED, "--runs", 1, "--out", "new"), ("report", "{calm}"), ("compare", "{calm}", "{calm}"),
+    ("check", "transactions/diary-01", "--engine", "spark", "--checkpoint", "new", "--out", "new"),
+], ids=lambda command: command[0])
+
+
 @pytest.mark.parametrize(("master", "said"), [
     ("mesos://here", "'mesos://here' is no Spark master; give --master as local[N], local[*], spark://HOST:PORT, yarn"),
-    ("local[0]", "'local[0]' is no Spark master; give --master as"),
-    ("", "'' is no Spark master; give --master as"),
+    *((master, f"'{master}' is no Spark master; give --master as") for master in (
+        "", "mesos", "local[0]", "local[two]", "spark://nobody", "http://localhost:7077")),
     ("spark://127.0.0.1:1", "there is no Spark master at spark://127.0.0.1:1: Connection refused; start one, or leave"),
     ("spark://no-such-host.invalid:7077", "there is no Spark master at spark://no-such-host.invalid:7077: "),
     ("spark://127.0.0.1:99999", "there is no Spark master at spark://127.0.0.1:99999: "),
 ])
-@pytest.mark.parametrize("command", [
-    ("campaign", FLAWED, "--runs", 1, "--out", "new"), ("report", "{calm}"), ("compare", "{calm}", "{calm}"),
-    ("check", "transactions/diary-01", "--engine", "spark", "--checkpoint", "new", "--out", "new"),
-], ids=lambda command: command[0])
+@ON_SPARK
 def test_a_bad_master_is_refused_before_anything_is_written(
     command: tuple[object, ...], master: str, said: str, calm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,10 +245,7 @@ def test_a_bad_master_is_refused_before_anything_is_written(
     assert not [path for path in tmp_path.rglob("*") if path.is_file()] and files_below(calm) == before
 
 
-@pytest.mark.parametrize("command", [
-    ("campaign", FLAWED, "--runs", 1, "--out", "new"), ("report", "{calm}"), ("compare", "{calm}", "{calm}"),
-    ("check", "transactions/diary-01", "--engine", "spark", "--checkpoint", "new", "--out", "new"),
-], ids=lambda command: command[0])
+@ON_SPARK
 def test_without_java_every_command_says_what_to_install(
     command: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imported: Path
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +16,8 @@ import attrs
 import pyarrow as pa
 import pytest
 from support.commands.command_line import Outcome, call, files_below
+from support.runs.named_runs import registering
+from support.spark import campaigns_made
 from support.spark.spark_session import spark
 from support.toys import poisoned_counter
 
@@ -27,10 +29,9 @@ from harness.campaign.report.compare import CHANGED, ERROR, GONE, NEW, compare
 from harness.campaign.report.summary import KNOWN, Summary, known_clusters, natural, summarize
 from harness.campaign.report.write_report import write_report
 from harness.campaign.schemas import SCHEMAS, write
-from harness.campaign.store import MANIFEST, MARKERS, CampaignStore, Manifest, read, stamp
+from harness.campaign.store import MARKERS, CampaignStore, Manifest, read, stamp
 from harness.campaign.tables import CampaignTables
 from harness.campaign.worker import BlockTask, Worker
-from harness.model import register, unregister
 
 FLAWED, REPAIRED, CALM = "s4-copied-tail", "s4-copied-tail-repaired", "happy-path"
 RUNS = 80
@@ -39,17 +40,14 @@ VOID = {"meta", "br"}
 
 def made(out: Path, *arguments: object, runs: int = RUNS) -> Path:
     """Make a campaign on this process's session, and return its folder."""
-    spark()
-    outcome = call("campaign", *arguments, "--runs", runs, "--out", out, "--block", 20)
-    assert outcome.code == 0, outcome.err
+    campaigns_made.made(out, *arguments, runs=runs, block=20)
     return out
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of a flawed scenario, its repaired twin, and a third one, with its report."""
-    out = made(tmp_path_factory.mktemp("report") / "campaign", FLAWED, REPAIRED, CALM)
-    return out
+    return made(tmp_path_factory.mktemp("report") / "campaign", FLAWED, REPAIRED, CALM)
 
 
 @pytest.fixture(scope="module")
@@ -310,16 +308,17 @@ def test_rates_have_changed_where_their_intervals_are_apart(
     assert [(one.change, one.violated, one.is_apart) for one in found] == expected
 
 
+poisoned_is_known = registering(poisoned_counter.system(), autouse=False)
+
+
 @pytest.fixture
-def raising(tmp_path: Path) -> Iterator[CampaignStore]:
+def raising(tmp_path: Path, poisoned_is_known: None) -> CampaignStore:
     """A campaign of a protocol whose own code raises now and then."""
-    register(poisoned_counter.system())
     cell, store = cells(["poisoned"])[0], CampaignStore(tmp_path / "raising")
     store.begin(Manifest((cell,), "failing", 0.0, 30))
     rows = Worker().make(BlockTask(cell, 0, 30, "failing", False))
     store.commit(cell, 0, 30, "2026-01-02", rows.tables(), rows.counts)
-    yield store
-    unregister("poisoned")
+    return store
 
 
 def test_poisoned_seeds_are_told_with_their_trails(raising: CampaignStore) -> None:
@@ -343,36 +342,23 @@ def test_swept_values_have_a_plot_and_a_table(tmp_path: Path) -> None:
     assert sorted(["drop=10", "drop=2", "crash=3"], key=natural) == ["crash=3", "drop=2", "drop=10"]
 
 
-def harmed(folder: Path, campaign: Path, harm: str) -> Path:
-    """Return a folder that holds no campaign that could be read."""
-    if harm in ("cut", "marker", "manifest", "no runs"):
-        shutil.copytree(campaign, folder)
-    if harm == "empty":
-        folder.mkdir()
-    elif harm == "file":
-        folder.write_text("no folder")
-    elif harm == "cut":
-        path = next(iter(sorted((folder / "violations").rglob("*.parquet"))))
-        path.write_bytes(path.read_bytes()[:-20])
-    elif harm == "marker":
-        next(iter(sorted((folder / MARKERS).glob("*.json")))).write_text("{}")
-    elif harm == "manifest":
-        (folder / MANIFEST).write_text('{"format": "another"}')
-    elif harm == "no runs":
-        shutil.rmtree(folder / MARKERS)
-    return folder
+def no_runs(folder: Path, campaign: Path) -> None:
+    shutil.copytree(campaign, folder)
+    shutil.rmtree(folder / MARKERS)
 
 
-@pytest.mark.parametrize(
-    ("harm", "said"),
-    [("missing", "holds no campaign: there is no campaign.json; give the --out of one"),
-     ("empty", "holds no campaign: there is no campaign.json"), ("file", "cannot read "),
-     ("cut", "is damaged; remove "), ("marker", "is damaged; remove it and start"),
-     ("manifest", "is damaged, or of another version"), ("no runs", "of which no run is committed yet; start it")],
-)
-def test_folders_that_hold_no_campaign_are_refused(harm: str, said: str, campaign: Path, tmp_path: Path) -> None:
-    """Missing, empty, damaged: one sentence, exit code 2, and nothing is written, wherever the folder is named."""
-    folder = harmed(tmp_path / "bad", campaign, harm)
+@pytest.mark.parametrize(("make", "said"), [
+    (lambda folder, campaign: None, "holds no campaign: there is no campaign.json; give the --out of one"),
+    (lambda folder, campaign: folder.mkdir(), "holds no campaign: there is no campaign.json"),
+    (lambda folder, campaign: folder.write_text("no folder"), "cannot read "),
+    (no_runs, "of which no run is committed yet; start it"),
+], ids=["missing", "empty", "file", "no runs"])
+def test_folders_that_hold_no_campaign_are_refused(
+    make: Callable[[Path, Path], object], said: str, campaign: Path, tmp_path: Path
+) -> None:
+    """Missing, empty, without runs: one sentence, exit code 2, and nothing is written, wherever the folder is named."""
+    folder = tmp_path / "bad"
+    make(folder, campaign)
     before = files_below(tmp_path)
     out = ("--out", tmp_path / "page.html")
     for arguments in (("report", folder), ("report", campaign, "--since", folder, *out), ("compare", folder, campaign)):
@@ -380,10 +366,8 @@ def test_folders_that_hold_no_campaign_are_refused(harm: str, said: str, campaig
     assert files_below(tmp_path) == before
 
 
-def test_places_and_masters_that_cannot_be_are_refused(campaign: Path, tmp_path: Path) -> None:
-    """A page that is a folder, a master that is none, a campaign that is not named: one sentence each."""
+def test_places_that_cannot_be_are_refused(campaign: Path, tmp_path: Path) -> None:
+    """A page that is a folder, a campaign that is not named, a number that is none: one sentence each."""
     assert "it is a folder; give the path of a file" in call("report", campaign, "--out", tmp_path).refusal
-    assert "is no Spark master" in call("report", campaign, "--master", "mesos://x").refusal
-    assert "is no Spark master" in call("compare", campaign, campaign, "--master", "mesos://x").refusal
     assert "missing argument" in call("compare", campaign).refusal
     assert "expected a whole number of at least 0" in call("report", campaign, "--shrink", "few").refusal

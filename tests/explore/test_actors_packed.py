@@ -10,16 +10,16 @@ import attrs
 import pytest
 from support.commands.command_line import call
 from support.searches import plain_search
-from support.searches.engines import ENGINES, KERNEL
+from support.searches.engines import ENGINES, KERNEL, safety
 from support.toys import mixed_links, own_protocols
 
+from harness import model as m
 from harness.explore import checkpoint
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.packed import kernel_loop, loop
 from harness.explore.packed import search as search_module
 from harness.explore.packed.search import Search
-from harness.model import Faults, Model, Rule, canonical_text, find_model, register, unregister
 
 Case = tuple[str, dict[str, int], str | None, dict[str, Any], dict[str, int]]
 """A model, its sizes, the network, faults, and bounds on timers."""
@@ -35,8 +35,8 @@ CASES: dict[str, Case] = {
     "two-phase": ("two-phase", {}, None, {"one_way": 1}, {ALL: 1}),
     "links": ("mixed-links", {"notes": 1}, "bag", {"crash": 1, "delay": 1}, {}),
     "reconnected-links": ("mixed-links", {"notes": 1}, "fifo", {"reorder": 1, "one_way": 1}, {}),
-    "rules": ("mixed-links", {"notes": 2}, "fifo", {"rules": (Rule("reorder"), Rule("drop", "Noted", nth=1))}, {}),
-    "more-rules": ("mixed-links", {"notes": 1}, "bag", {"rules": (Rule("duplicate"), Rule("delay", "Note"))}, {}),
+    "rules": ("mixed-links", {"notes": 2}, "fifo", {"rules": (m.Rule("reorder"), m.Rule("drop", "Noted", nth=1))}, {}),
+    "more-rules": ("mixed-links", {"notes": 1}, "bag", {"rules": (m.Rule("duplicate"), m.Rule("delay", "Note"))}, {}),
     "kip-320": ("replication/kip-320/actors", {}, None, {}, NO_TIMERS),
     "kip-320-timers": ("replication/kip-320/actors", {"elections": 0}, None, {}, {ALL: 0, "RequestTimeout": 1}),
     "kip-320-drop": ("replication/kip-320/actors", {"elections": 0}, None, {"drop": 1}, NO_TIMERS),
@@ -54,30 +54,31 @@ CHOSEN = {"replicated": {"log": "replicated"}}
 def found() -> Iterator[None]:
     """The protocols of other packages, and the toy whose links differ, are found."""
     with own_protocols.found():
-        register(mixed_links.SYSTEM)
+        m.register(mixed_links.SYSTEM)
         yield
-        unregister(mixed_links.SYSTEM.name)
+        m.unregister(mixed_links.SYSTEM.name)
 
 
-def made(name: str) -> Model:
+def made(name: str) -> m.Model:
     """Build the model of a case."""
     model, sizes, network, faults, timers = CASES[name]
-    spec = find_model(model)
+    spec = m.find_model(model)
     chosen = CHOSEN.get(name, {})
     whom = tuple(spec.make(sizes, chosen).actors)
-    return bounded(spec.make(sizes, chosen, network, Faults(**faults, targets=whom) if faults else Faults()), timers)
+    budget = m.Faults(**faults, targets=whom) if faults else m.Faults()
+    return bounded(spec.make(sizes, chosen, network, budget), timers)
 
 
-def states_by_level(model: Model) -> list[set[str]]:
+def states_by_level(model: m.Model) -> list[set[str]]:
     """Return the states of each level as text, by the reference semantics."""
-    levels = [{canonical_text(state_text(state)): state for state in model.initial_states()}]
+    levels = [{m.canonical_text(state_text(state)): state for state in model.initial_states()}]
     seen = set(levels[0])
     while levels[-1]:
         after = {}
         for state in levels[-1].values():
             for choice in model.choices(state):
                 target = model.apply(state, choice)
-                text = canonical_text(state_text(target))
+                text = m.canonical_text(state_text(target))
                 if text not in seen:
                     seen.add(text)
                     after[text] = target
@@ -86,7 +87,7 @@ def states_by_level(model: Model) -> list[set[str]]:
 
 
 def state_text(state: Any) -> tuple[Any, ...]:
-    return tuple(sorted((name, canonical_text(value)) for name, value in state.items()))
+    return tuple(sorted((name, m.canonical_text(value)) for name, value in state.items()))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -94,7 +95,7 @@ def state_text(state: Any) -> tuple[Any, ...]:
 def test_packed_search_of_actors_equals_the_plain_one(engine: str, name: str) -> None:
     """Counts, counts per action, violations and witnesses with their paths, deadlocks: all is the plain search's."""
     model = made(name)
-    names = tuple(prop.name for prop in model.properties if prop.is_safety)
+    names = safety(model)
     given: dict[str, Any] = {"stop": False, "deadlock": True, "witnesses": True}
     plainly = PlainSearch(model, names, **given).run()
     packed = Search(model, names, engine=engine, **given).run()
@@ -121,7 +122,7 @@ def test_packed_search_of_actors_meets_the_very_states(
     assert search.loop.width == words or engine == "python"
     unpack = search.space.layout.unpack
     levels = [
-        {canonical_text(state_text(unpack(state))) for state in search.loop.level(n)}
+        {m.canonical_text(state_text(unpack(state))) for state in search.loop.level(n)}
         for n in range(len(search.loop.sizes()))
     ]
     assert levels == states_by_level(model)
@@ -148,3 +149,57 @@ def test_stateless_oracle_counts_as_the_plain_search() -> None:
     levels = states_by_level(model)
     oracle = plain_search.search(model)
     assert (sum(map(len, levels)), len(levels) - 1) == (oracle.distinct, oracle.depth)
+
+
+# Links that differ: plain, remembered and packed agree.
+
+
+class Plainly(m.Process):
+    """An actor as a process like any other."""
+
+    has_inbox = True
+
+    def __init__(self, actor: m.Actor[Any]) -> None:
+        self.name, self.steps, self.receive = actor.name, actor.steps, actor.receive  # type: ignore[method-assign]
+
+
+COUNTS = {
+    "unordered-set": (3718, 12065, 19), "bag": (3718, 12065, 19), "fifo": (2197, 7099, 19),
+    "connections": (2197, 7099, 19),
+}
+INVARIANTS = ("Small", "QueueInOrder", "StreamInOrder")
+
+
+def counts(found: Any) -> tuple[int, int, int]:
+    return found.distinct, found.generated, found.depth
+
+
+@pytest.mark.parametrize("network", m.NETWORKS)
+@pytest.mark.parametrize("history_variables", [False, True], ids=["", "history-variables"])
+def test_searches_of_mixed_links_agree(network: str, history_variables: bool) -> None:
+    """Distinct states, transitions and depth are those of the plain search on every network; the bag alone reorders."""
+    model = mixed_links.build({"notes": 2}, {}, m.NETWORKS[network], m.NO_FAULTS, history_variables)
+    oracle = plain_search.search(model, INVARIANTS)
+    assert oracle.violated is None and counts(oracle) == COUNTS[network]
+    plainly = attrs.evolve(
+        model, processes=tuple(map(Plainly, model.actors.values())), initial=model.initial_states()
+    )
+    packed = Search(plainly, INVARIANTS, engine="python").run()
+    remembered = PlainSearch(model, INVARIANTS, witnesses=True).run()
+    assert counts(packed) == counts(remembered) == counts(oracle)
+    assert not packed.violations and not remembered.violations
+    assert [witness.name for witness in remembered.witnesses] == (
+        [] if network in ("fifo", "connections") else ["OutOfOrder"]
+    )
+
+
+def test_searches_of_mixed_links_agree_under_faults() -> None:
+    """With cuts, drops and reconnections on the links that know them, too; a reconnection takes the order away."""
+    faults = m.Faults(drop=1, partition=1, reorder=1, targets=("hub",))
+    model = mixed_links.build({"notes": 1}, {}, m.NETWORKS["bag"], faults, False)
+    oracle, remembered = plain_search.search(model, INVARIANTS[:2]), PlainSearch(model, INVARIANTS[:2]).run()
+    assert oracle.violated is None and not remembered.violations and counts(remembered) == counts(oracle)
+    model = mixed_links.build({"notes": 2}, {}, m.NETWORKS["bag"], m.Faults(reorder=1), False)
+    assert [(found.name, found.reason) for found in PlainSearch(model, INVARIANTS).run().violations] == [
+        ("StreamInOrder", "heard (1,) from stream"),
+    ]

@@ -10,6 +10,7 @@ import attrs
 import pytest
 from support.commands.command_line import call
 from support.searches import plain_search
+from support.searches.engines import safety
 from support.toys import own_protocols
 
 from harness.cli import check_limits
@@ -17,11 +18,7 @@ from harness.explore import any_model
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.packed.search import Search
-from harness.model import (
-    Faults,
-    Model,
-    find_model,
-)
+from harness.model import Faults, Model, find_model
 from harness.record import Recorder, read_trail
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.trails.replay import replay_plain
@@ -126,21 +123,16 @@ def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> No
     assert reported["growing_timers"] == ["VoteTimeout"]
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "given", "faults", "timers"),
-    [
-        (ACTORS[1], {"elections": 0}, ("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
-        ("replication/kip-320/actors", {"elections": 0}, ("--timers", "0", "--timers", "RequestTimeout=1"), Faults(),
-         {ALL: 0, "RequestTimeout": 1}),
-    ],
-)
+@pytest.mark.parametrize(("given", "faults", "timers"), [
+    (("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
+    (("--timers", "0", "--timers", "RequestTimeout=1"), Faults(), {ALL: 0, "RequestTimeout": 1}),
+])
 def test_check_of_actors_equals_the_plain_search(
-    name: str, sizes: dict[str, int], given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
+    given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
 ) -> None:
     """Actors, with a loss, or with bounds of both kinds on timers: the counts are the reference semantics' own."""
-    at = [f"--size={size}={n}" for size, n in sizes.items()]
-    reported = searched(name, *at, *given, "--no-stop", "--out", tmp_path)
-    model = find_model(name).make(sizes, {}, None, faults)
+    reported = searched(ACTORS[1], *SMALL, *given, "--no-stop", "--out", tmp_path)
+    model = find_model(ACTORS[1]).make({"elections": 0}, {}, None, faults)
     assert_equals_plain(reported, bounded(model, timers))
 
 
@@ -171,8 +163,9 @@ def test_check_names_the_bound_that_ends_a_search_of_actors(tmp_path: Path) -> N
     reported = call(*command, "--json").json
     assert (reported["limit"]["name"], reported["faults"]) == ("states", {"drop": 1})
     assert reported["growing_timers"] == ["ReadTimeout"]
-    finite = call(*GROWS, "--timers", "0", "--states", "100", "--out", tmp_path)
-    assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
+    for bound in (("--timers", "0"), ("--timers", "2", "--faults", "drop=1")):
+        finite = call(*GROWS, *bound, "--states", "100", "--out", tmp_path)
+        assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
 
 
 def test_check_of_actors_ends_at_its_limit_of_memory(tmp_path: Path) -> None:
@@ -202,17 +195,14 @@ def test_check_of_actors_keeps_what_was_found_when_interrupted(
 
 
 @pytest.mark.parametrize("stop", [True, False])
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("transactions/gist", {}), ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}),
-        ("replication/async-isr", {}), ("replication/kip-279", {}), ("compaction/pulsar", {"messages": 2, "keys": 1}),
-    ],
-)
+@pytest.mark.parametrize(("name", "sizes"), [
+    ("transactions/gist", {}), ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}),
+    ("replication/async-isr", {}), ("replication/kip-279", {}), ("compaction/pulsar", {"messages": 2, "keys": 1}),
+])
 def test_plain_engine_equals_the_others(name: str, sizes: dict[str, int], stop: bool) -> None:
     """Counts, actions, violations with their trails, deadlocks and witnesses are those of the packed search."""
     model = find_model(name).make(sizes, history_variables=True)
-    names = tuple(prop.name for prop in model.properties if prop.is_safety)
+    names = safety(model)
     given: dict[str, Any] = {"stop": stop, "deadlock": True, "witnesses": True}
     packed = Search(model, names, engine="python", **given).run()
     found = PlainSearch(model, names, **given).run()
@@ -261,48 +251,43 @@ def test_check_without_orders_says_which_lengths_are_shortest(
     assert replay_plain(read_trail(trail), Recorder()).verdict.violated == "StrongIsr"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
-        (("check", "compaction/pulsar", "--symmetry"), "has no interchangeable names; leave --symmetry out"),
-        ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
-        ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
-        ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
-        ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "--reduce takes several for"),
-        ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
-        ((*ACTORS, "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
-        ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
-        ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "one yet that reduces by numbers, has no --che"),
-        ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "--reduce takes several for"),
-        ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
-        ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
-        ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
-        ((*ACTORS, "--view"), "replication/kip-320/actors has no view; leave --view out"),
-        ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
-        ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain has no --checkpoint; leave it out"),
-        ((*ACTORS, "--property", "FollowersCatchUp"), "(kafka-proto simulate judges temporal properties)"),
-        ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
-        ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
-        ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
-        ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
-        ((*ACTORS, "--faults", "drip=1"), "there is no kind of faults 'drip'; did you mean"),
-        ((*ACTORS, "--faults", "1"), "there is no kind of faults ''; the kinds are drop"),
-        ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
-        ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
-        ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
-        ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but replication/kip-320/actors"),
-        ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
-        ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
-        ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),
-        ((*CHECK, "--timers", "1", "--engine", "spark"), "has a bound on timers, which --engine spark cannot take"),
-        ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark has no --states; leave it out"),
-        ((*CHECK, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
-        ((*ACTORS, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
-        (("check", "s4-copied-tale"), "did you mean"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
+    ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
+    ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
+    ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
+    ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "--reduce takes several for"),
+    ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
+    ((*ACTORS, "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
+    ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
+    ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "one yet that reduces by numbers, has no --che"),
+    ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "--reduce takes several for"),
+    ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
+    ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
+    ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
+    ((*ACTORS, "--view"), "replication/kip-320/actors has no view; leave --view out"),
+    ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
+    ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain has no --checkpoint; leave it out"),
+    ((*ACTORS, "--property", "FollowersCatchUp"), "(kafka-proto simulate judges temporal properties)"),
+    ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
+    ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
+    ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
+    ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
+    ((*ACTORS, "--faults", "drip=1"), "there is no kind of faults 'drip'; did you mean"),
+    ((*ACTORS, "--faults", "1"), "there is no kind of faults ''; the kinds are drop"),
+    ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
+    ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
+    ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
+    ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but replication/kip-320/actors"),
+    ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
+    ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
+    ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),
+    ((*CHECK, "--timers", "1", "--engine", "spark"), "has a bound on timers, which --engine spark cannot take"),
+    ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark has no --states; leave it out"),
+    ((*CHECK, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+    ((*ACTORS, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+    (("check", "s4-copied-tale"), "did you mean"),
+], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_what_check_cannot_do_is_one_sentence(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     """What is expected and what was found is said, and no trail is written."""
     done = call(*arguments, "--out", tmp_path / "out")

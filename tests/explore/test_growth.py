@@ -2,71 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import registering
 
+from harness import model as m
 from harness.cli import check_limits
-from harness.explore.bounded import ALL, bounded
 from harness.explore.growth import growth
-from harness.model import (
-    Faults,
-    Model,
-    ModelSpec,
-    Process,
-    Size,
-    Step,
-    System,
-    View,
-    find_model,
-    model_specs,
-    register,
-    unregister,
-)
 
 
-class Late(Process):
+class Late(m.Process):
     """Turns switches; in one position of them all it may crash, and asks for ever afterwards."""
 
     name = "late"
     switches = tuple(f"switch[{n}]" for n in range(12))
 
-    def steps(self, view: View) -> Iterable[Step]:
+    def steps(self, view: m.View) -> Iterable[m.Step]:
         """Ask, or turn a switch, or crash."""
         if view["crashed"]:
-            yield Step("Ask", (), (("asked", view["asked"] + 1),))
+            yield m.Step("Ask", (), (("asked", view["asked"] + 1),))
             return
         for name in self.switches:
-            yield Step("Turn", (name,), ((name, not view[name]),))
+            yield m.Step("Turn", (name,), ((name, not view[name]),))
         if all(view[name] == (n % 2 == 0) for n, name in enumerate(self.switches)):
-            yield Step("Crash", (), (("crashed", True),))
+            yield m.Step("Crash", (), (("crashed", True),))
 
 
-@pytest.fixture
-def late() -> Iterator[None]:
-    """A spec that grows where few of its states lead."""
-    def build(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
-        return Model("late", (Late(),), ({**dict.fromkeys(Late.switches, False), "crashed": False, "asked": 0},))
-
-    register(System("late", (ModelSpec("late", "", build, {}),)))
-    yield
-    unregister("late")
-
-
-@pytest.mark.usefixtures("late")
-def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
-    """Walks from the start do not lead there; those from the frontier of the search do."""
-    assert growth(find_model("late").make()).parts == ()
-    done = call("check", "late", "--states", "5000", "--json", "--out", tmp_path)
-    assert done.code == 2
-    assert [part["path"] for part in done.json["growing"]] == ["asked"]
-    assert done.json["growing_timers"] == []
-
-
-class Counter(Process):
+class Counter(m.Process):
     """Counts for ever; `most` ends it."""
 
     name = "counter"
@@ -74,25 +40,38 @@ class Counter(Process):
     def __init__(self, most: int = 0) -> None:
         self.most = most
 
-    def steps(self, view: View) -> Iterable[Step]:
+    def steps(self, view: m.View) -> Iterable[m.Step]:
         """Count, or turn a switch."""
         if not self.most or view["count"] < self.most:
-            yield Step("Count", (), (("count", view["count"] + 1),))
-        yield Step("Switch", (), (("switch", not view["switch"]),))
+            yield m.Step("Count", (), (("count", view["count"] + 1),))
+        yield m.Step("Switch", (), (("switch", not view["switch"]),))
 
 
-@pytest.fixture
-def counter() -> Iterator[None]:
-    """Two specs that count: one for ever, and one up to a size."""
-    def build(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
-        return Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
-
-    register(System("counter", (ModelSpec("counter", "", build, {"most": Size(0, 0, 10_000)}),)))
-    yield
-    unregister("counter")
+def build_late(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> m.Model:
+    return m.Model("late", (Late(),), ({**dict.fromkeys(Late.switches, False), "crashed": False, "asked": 0},))
 
 
-@pytest.mark.usefixtures("counter")
+def build_counter(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> m.Model:
+    return m.Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
+
+
+known = registering(m.System("growing", (
+    m.ModelSpec("late", "grows where few of its states lead", build_late, {}),
+    m.ModelSpec("counter", "counts for ever, or up to a size", build_counter, {"most": m.Size(0, 0, 10_000)}),
+)), autouse=False)
+
+
+@pytest.mark.usefixtures("known")
+def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
+    """Walks from the start do not lead there; those from the frontier of the search do."""
+    assert growth(m.find_model("late").make()).parts == ()
+    done = call("check", "late", "--states", "5000", "--json", "--out", tmp_path)
+    assert done.code == 2
+    assert [part["path"] for part in done.json["growing"]] == ["asked"]
+    assert done.json["growing_timers"] == []
+
+
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("engine", ["python", "auto"])
 def test_check_of_an_endless_spec_ends_and_says_what_keeps_growing(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,15 +90,6 @@ def test_check_of_an_endless_spec_ends_and_says_what_keeps_growing(
 
 def test_nothing_keeps_growing_in_specs() -> None:
     """No spec composition here grows without end: each is finite, or bounded by a constraint."""
-    specs = [spec.make(history_variables=True) for spec in model_specs() if not spec.may_fault]
+    specs = [spec.make(history_variables=True) for spec in m.model_specs() if not spec.may_fault]
     assert len(specs) > 8
     assert {model.name: growth(model).parts for model in specs if growth(model).parts} == {}
-
-
-def test_growth_of_actors_goes_where_timers_do() -> None:
-    """With any number of timers a reader connects for ever; with two, and a loss, nothing of it grows."""
-    spec = find_model("compaction/pulsar/actors")
-    grown = growth(spec.make())
-    assert [part.path for part in grown.parts] == ["r1.asked", "r1.requests"]
-    assert "ReadTimeout" in grown.timers
-    assert growth(bounded(spec.make(faults=Faults(drop=1)), {ALL: 2})).parts == ()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.paths import ROOT
+from support.searches.lassos import checked, violated, why_not
 from support.searches.plain_graph import plain_graph
 from support.searches.plain_search import search
 
@@ -113,10 +114,7 @@ def test_lasso_is_found_exactly_where_brute_force_finds_a_fair_set_of_states(
 ) -> None:
     """On random graphs the verdicts agree, and the independent check takes every lasso."""
     model = walking(edges, good, asked)
-    lasso = check_temporal(plain_graph(model), model, form, fairness_of(model, mode))
-    assert (lasso is not None) == is_violated(model, edges, good, asked, form, mode)
-    if lasso is not None:
-        assert why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, form, mode) is None
+    assert (checked(model, form, mode) is not None) == is_violated(model, edges, good, asked, form, mode)
 
 
 @settings(max_examples=150)
@@ -124,7 +122,7 @@ def test_lasso_is_found_exactly_where_brute_force_finds_a_fair_set_of_states(
 def test_lasso_is_as_short_as_any(edges: list[Edge], good: set[int], form: str) -> None:
     """On random graphs no shorter run, tried out one by one, is a counterexample."""
     model = walking(edges, good)
-    lasso = check_temporal(plain_graph(model), model, form, fairness_of(model, "spec"))
+    lasso = checked(model, form)
     runs: list[tuple[tuple[str, ...], tuple[int, ...]]] = [((), (0,))]
     for length in range(1, min(lasso.length, 6) if lasso is not None else 5):
         for labels, visited in runs:
@@ -148,11 +146,8 @@ def test_lasso_strong_fairness_takes_states_out_again_and_again() -> None:
     """D leads out of 0 and B out of 2: without these two states nothing is left that goes round."""
     edges = [(0, "A1", 1), (1, "A2", 2), (2, "C", 0), (0, "D", 3), (2, "B1", 3)]
     model = walking(edges, {3})
-    graph = plain_graph(model)
-    assert check_temporal(graph, model, "Again", fairness_of(model, "spec")) is None
-    weak = attrs.evolve(model, fairness=dict.fromkeys(FAIR, "weak"))
-    lasso = check_temporal(graph, weak, "Again", fairness_of(weak, "spec"))
-    assert lasso is not None
+    assert checked(model, "Again") is None
+    lasso = violated(attrs.evolve(model, fairness=dict.fromkeys(FAIR, "weak")), "Again")
     assert (lasso.prefix, lasso.cycle) == ((), ("A(1) 0", "A(2) 1", "C 2"))
     assert lasso.reason == "at 0, for ever: 3 steps lead back to the same state, and fairness asks for no other"
 
@@ -160,9 +155,7 @@ def test_lasso_strong_fairness_takes_states_out_again_and_again() -> None:
 def test_lasso_goes_to_every_strongly_fair_step_that_its_cycle_enables() -> None:
     """The short way back from 1 would leave D untaken, which 1 enables; A(2) is disabled elsewhere, and so is fair."""
     edges = [(0, "A1", 1), (1, "A2", 0), (1, "D", 2), (2, "C", 0), (0, "E", 4)]
-    model = walking(edges, {4})
-    lasso = check_temporal(plain_graph(model), model, "Stays", fairness_of(model, "spec"))
-    assert lasso is not None
+    lasso = violated(walking(edges, {4}), "Stays")
     assert (lasso.prefix, lasso.cycle) == ((), ("A(1) 0", "D 2", "C 3"))
     assert [str(note) for note in lasso.fairness] == [
         "SF(D): taken in the cycle", "WF(A(1)): taken in the cycle", "WF(C): taken in the cycle",
@@ -175,15 +168,9 @@ def test_lasso_long_parts_get_some_cycle_where_the_shortest_takes_too_long(monke
     edges = [*((n, "C", n + 1) for n in range(4)), (4, "C", 0), (1, "B1", 0), (3, "D", 2)]
     model = walking(edges, ())
 
-    def found() -> Lasso:
-        lasso = check_temporal(plain_graph(model), model, "Again", fairness_of(model, "spec"))
-        assert lasso is not None
-        assert why_no_counterexample(model, 0, lasso.prefix, lasso.cycle, "Again") is None
-        return lasso
-
-    assert (found().length, found().cycle) == (2, ("C 0", "B(1) 5"))
+    assert ((lasso := violated(model, "Again")).length, lasso.cycle) == (2, ("C 0", "B(1) 5"))
     monkeypatch.setattr("harness.explore.liveness.check.Budget", lambda: Budget(-1))
-    assert (found().length, len(found().cycle)) == (9, 9)
+    assert ((lasso := violated(model, "Again")).length, len(lasso.cycle)) == (9, 9)
 
 
 # The independent check: every part of a lasso counts.
@@ -195,13 +182,7 @@ def flawed() -> tuple[Model, Lasso]:
     model = find_model("transactions/diary-01").make(
         {"clients": 3, "brokers": 1, "txn-log-partitions": 1, "transactional-ids": 2}, history_variables=True
     )
-    lasso = check_temporal(plain_graph(model), model, "EventuallyAllClientsGetPid", fairness_of(model, "spec"))
-    assert lasso is not None
-    return model, lasso
-
-
-def why_not(model: Model, lasso: Lasso, fairness: str = "spec") -> str | None:
-    return why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, lasso.name, fairness)
+    return model, violated(model, "EventuallyAllClientsGetPid")
 
 
 def test_lasso_check_takes_it_and_rejects_its_broken_twins(flawed: tuple[Model, Lasso]) -> None:
@@ -234,16 +215,13 @@ def test_lasso_check_rejects_staying_where_a_step_has_to_happen(flawed: tuple[Mo
     assert why_not(model, cut, "none") is None
 
 
-@pytest.mark.parametrize(
-    ("form", "prefix", "cycle", "reason"),
-    [
-        ("Stays", ("E 0", "E 1"), (), "it is true in every state of the cycle"),
-        ("Again", (), ("E 0", "E 1", "E 2"), "it is true in state 3, over and over"),
-        ("Once", ("E 0", "E 1", "E 3"), (), "it is true in state 3"),
-        ("Answered", (), ("E 0", "E 1", "E 2"), "its end is true in state 3, over and over"),
-        ("Answered", ("E 0", "E 1", "E 3"), (), "its beginning is not true anywhere after state 3"),
-    ],
-)
+@pytest.mark.parametrize(("form", "prefix", "cycle", "reason"), [
+    ("Stays", ("E 0", "E 1"), (), "it is true in every state of the cycle"),
+    ("Again", (), ("E 0", "E 1", "E 2"), "it is true in state 3, over and over"),
+    ("Once", ("E 0", "E 1", "E 3"), (), "it is true in state 3"),
+    ("Answered", (), ("E 0", "E 1", "E 2"), "its end is true in state 3, over and over"),
+    ("Answered", ("E 0", "E 1", "E 3"), (), "its beginning is not true anywhere after state 3"),
+])
 def test_lasso_check_rejects_a_run_on_which_the_property_holds(
     form: str, prefix: tuple[str, ...], cycle: tuple[str, ...], reason: str
 ) -> None:
@@ -258,8 +236,7 @@ def test_lasso_check_knows_a_step_by_its_effect() -> None:
     """An edge that two fair actions share takes both, whatever its label; a step that changes nothing is none."""
     edges = [(0, "A1", 1), (0, "B1", 1), (1, "E", 0), (1, "D", 1)]
     model = walking(edges, ())
-    lasso = check_temporal(plain_graph(model), model, "Again", fairness_of(model, "spec"))
-    assert lasso is not None
+    lasso = violated(model, "Again")
     assert (lasso.prefix, lasso.cycle) == (("A(1) 0",), ())
     back_and_forth = attrs.evolve(lasso, prefix=(), cycle=("A(1) 0", "E 2"))
     assert why_not(model, back_and_forth) is None
@@ -289,13 +266,10 @@ def test_lasso_graph_may_be_lists_in_any_order_without_columns(flawed: tuple[Mod
         graph, initial=graph.initial.tolist(), sources=graph.sources.tolist()[::-1],
         targets=graph.targets.tolist()[::-1], labels=graph.labels.tolist()[::-1], column=None,
     )
-    other = check_temporal(lists, model, lasso.name, fairness_of(model, "spec"))
-    assert other is not None
+    other = violated(model, lasso.name, graph=lists)
     assert (other.length, other.back_to, other.reason) == (lasso.length, lasso.back_to, lasso.reason)
-    assert why_not(model, other) is None
     repaired = find_model("transactions/diary-01").make(model.sizes, {"repair": "S6"}, history_variables=True)
-    graph = attrs.evolve(plain_graph(repaired), column=None)
-    assert check_temporal(graph, repaired, lasso.name, fairness_of(repaired, "spec")) is None
+    assert checked(repaired, lasso.name, graph=attrs.evolve(plain_graph(repaired), column=None)) is None
 
 
 def test_lasso_predicates_are_evaluated_once_per_combination_of_values(flawed: tuple[Model, Lasso]) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 import attrs
 import pytest
 from support.paths import DATA
+from support.searches.lassos import checked, violated, why_not
 from support.searches.plain_graph import plain_graph
 
-from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
+from harness.explore.liveness.check import Lasso
 from harness.explore.liveness.graph import StateGraph
 from harness.explore.liveness.lasso import why_no_counterexample
 from harness.model import Message, Model, Process, Step, View, find_model
@@ -45,21 +46,6 @@ def made(name: str, sizes: dict[str, int], settings: dict[str, str] | None = Non
 def graph_of(name: str, sizes: tuple[tuple[str, int], ...], settings: tuple[tuple[str, str], ...]) -> StateGraph:
     """Build a row's graph; the next row often has the same."""
     return plain_graph(made(name, dict(sizes), dict(settings)))
-
-
-def checked(model: Model, name: str, fairness: str = "spec", graph: StateGraph | None = None) -> Lasso | None:
-    """Check a property; the independent check must take the lasso, if there is one."""
-    lasso = check_temporal(graph or plain_graph(model), model, name, fairness_of(model, fairness))
-    if lasso is not None:
-        assert why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, lasso.name, fairness) is None
-    return lasso
-
-
-def violated(model: Model, name: str, fairness: str = "spec") -> Lasso:
-    """Check a property that does not hold."""
-    lasso = checked(model, name, fairness)
-    assert lasso is not None
-    return lasso
 
 
 def row_name(row: Row) -> str:
@@ -95,23 +81,19 @@ def test_liveness_every_row_has_its_own_name() -> None:
     assert sum(not row["holds"] for row in ROWS) == 10
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "flaw", "property_name", "length", "reason"),
-    [
-        ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ALL_GET_PID, 5,
-         "c1 still without a producer id, and no step that has to happen can happen any more"),
-        ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ONE_ADDS_ALL, 5,
-         "no client has added every topic partition, and no step that has to happen can happen any more"),
-        pytest.param(
-            "transactions/gist", {}, "S5", ALL_GET_PID, 20,
-            "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
-            "and fairness asks for no other", marks=pytest.mark.large),
-        ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}, "S6", ALL_GET_PID, 14,
-         "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
-         "and fairness asks for no other"),
-    ],
-    ids=("S2-all", "S2-one", "S5", "S6"),
-)
+@pytest.mark.parametrize(("name", "sizes", "flaw", "property_name", "length", "reason"), [
+    ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ALL_GET_PID, 5,
+     "c1 still without a producer id, and no step that has to happen can happen any more"),
+    ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ONE_ADDS_ALL, 5,
+     "no client has added every topic partition, and no step that has to happen can happen any more"),
+    pytest.param(
+        "transactions/gist", {}, "S5", ALL_GET_PID, 20,
+        "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
+        "and fairness asks for no other", marks=pytest.mark.large),
+    ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}, "S6", ALL_GET_PID, 14,
+     "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
+     "and fairness asks for no other"),
+], ids=("S2-all", "S2-one", "S5", "S6"))
 def test_liveness_flaw_is_found_as_written_and_gone_when_repaired(
     name: str, sizes: dict[str, int], flaw: str, property_name: str, length: int, reason: str
 ) -> None:
@@ -166,21 +148,15 @@ ONE_PAIR = {"clients": 1, "brokers": 1, **SMALL}
 COMPACTION = {"messages": 1, "compactions": 2, "keys": 1, "values": 1, "crashes": 0}
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "property_name", "fairness", "change", "length", "back_to"),
-    [
-        ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without_answer("CompleteInitPidRequest"), 4, None),
-        ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", refused, 6, 4),
-        ("transactions/diary-02", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-        ("transactions/diary-02", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-        ("transactions/gist", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-        ("transactions/gist", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-        ("transactions/repaired", ONE_ELECTION, ALL_GET_PID, "spec", without_answer(COMMIT), 4, None),
-        ("transactions/repaired", ONE_ELECTION, ONE_ADDS_ALL, "spec", ignoring(RECEIVE_ADD), 7, None),
-        ("compaction/pulsar", COMPACTION, "Termination", "next",
-         lambda step: None if step.action == "CompactorPhaseTwoWrite" else step, 3, None),
-    ],
-)
+@pytest.mark.parametrize(("name", "sizes", "property_name", "fairness", "change", "length", "back_to"), [
+    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without_answer("CompleteInitPidRequest"), 4, None),
+    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", refused, 6, 4),
+    *((name, ONE_ELECTION, prop, "spec", change, length, None)
+      for name in ("transactions/diary-02", "transactions/gist", "transactions/repaired") for prop, change, length in (
+          (ALL_GET_PID, without_answer(COMMIT), 4), (ONE_ADDS_ALL, ignoring(RECEIVE_ADD), 7))),
+    ("compaction/pulsar", COMPACTION, "Termination", "next",
+     lambda step: None if step.action == "CompactorPhaseTwoWrite" else step, 3, None),
+])
 def test_liveness_property_is_violated_by_a_mutated_step(
     name: str, sizes: dict[str, int], property_name: str, fairness: str, change: Callable[[Step], Step | None],
     length: int, back_to: int | None,
@@ -276,7 +252,7 @@ def test_fairness_lesson_weak_per_parameters_is_not_enough() -> None:
     assert notes["WF(CompleteInitPidRequest(b1,p1))"] == "disabled in every state of the cycle"
     wrong_broker_cycle(weakly_fair(model, ReceiveInitPidRequest="strong"))
     assert checked(weakly_fair(model, SendInitPidRequest="strong"), ALL_GET_PID) is None
-    assert why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, ALL_GET_PID) == (
+    assert why_not(model, lasso) == (
         f"the cycle is not fair: SendInitPidRequest(c1,{right}) is strongly fair and enabled again and again, "
         "but never taken"
     )

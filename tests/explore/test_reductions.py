@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 from support.searches import plain_search
-from support.searches.engines import assert_violates, assert_witnessed
+from support.searches.engines import assert_violates, assert_witnessed, safety
 from support.toys.generated_protocols import CLIENTS, SERVER, STATES, protocols
 
 from harness.explore.any_model import NUMBERS, ORDER, SYMMETRY, PlainSearch
@@ -33,9 +33,8 @@ TIMERS = {ALL: 1}
 
 
 def searched(model: Model, *reductions: str, after: PlainSearch | None = None) -> tuple[PlainSearch, Result]:
-    names = tuple(prop.name for prop in model.properties if prop.is_safety)
-    search = PlainSearch(model, names, stop=False, deadlock=True, witnesses=True, states=MOST, reduce=reductions,
-                         after=after)
+    search = PlainSearch(model, safety(model), stop=False, deadlock=True, witnesses=True, states=MOST,
+                         reduce=reductions, after=after)
     return search, search.run()
 
 

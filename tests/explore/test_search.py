@@ -230,14 +230,6 @@ def test_view_hides_more_than_history(name: str, symmetry: bool) -> None:
     assert counts(found) == classes(model, model.symmetric if symmetry else (), "aux_coord_ctr")
 
 
-def test_view_is_refused_where_there_is_none() -> None:
-    """Replication has no view, and async-isr with one follower nothing to rename; a sentence says so."""
-    with pytest.raises(Refusal, match="replication/kip-320 has no view; leave --view out"):
-        Search(made(MODELS["kip-320"]), (), view=True)
-    with pytest.raises(Refusal, match="has no interchangeable names; leave --symmetry out"):
-        Search(made(MODELS["pulsar"]), (), symmetry=True)
-
-
 RUNS: list[tuple[Given, tuple[str, ...], dict[str, bool]]] = [
     (("transactions/diary-01", PUBLISHED, {}), ("TypeOK",), {"symmetry": True, "view": True}),
     (("transactions/diary-01", PUBLISHED | {"brokers": 2}, {}), ("TypeOK",), {"symmetry": True, "witnesses": True}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +15,7 @@ from support.commands.command_line import call
 from support.paths import DATA
 from support.spark.spark_session import spark
 
-from harness.campaign import importing
+from harness.campaign import importing, judging
 from harness.campaign.checks import rates_by_faults
 from harness.campaign.clusters import clusters
 from harness.campaign.judging import judge_block, rejudge
@@ -223,20 +224,12 @@ def test_a_row_that_says_otherwise_than_its_events_is_told(
     store = CampaignStore(imported)
     [block], cell = store.committed().values(), store.manifest().cells[0]
     assert judge_block(imported, block, cell).kinds == {"property": 2}
-    true = judging_runs(imported)
+    true = judging._runs(store.files("runs", [block])[0])
     for change, kinds in (({"violated": None, "step": None, "reason": None}, {"property": 2, "verdict": 2}),
                           ({"digest": "0"}, {"property": 2, "digest": 4})):
         monkeypatch.setattr("harness.campaign.judging._runs", lambda path, change=change: [
             {**row, **change} for row in true])
         assert judge_block(imported, block, cell).kinds == kinds
-
-
-def judging_runs(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of the runs of a folder with one block."""
-    from harness.campaign import judging
-
-    store = CampaignStore(folder)
-    return judging._runs(store.files("runs", store.committed().values())[0])
 
 
 def test_own_histories_come_back_from_the_tables_as_they_were(tmp_path: Path) -> None:
@@ -262,9 +255,8 @@ def test_own_histories_that_are_damaged_are_refused(harm: str, tmp_path: Path) -
     assert call("simulate", "s4-copied-tail", "--seed", 1, "--out", tmp_path / "runs").code in (0, 1)
     path = next((tmp_path / "runs").glob("*.history.jsonl"))
     lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join({"cut": lines[:-3], "other": ["{}"]}.get(harm, lines)) + "\n", encoding="utf-8")
-    if harm == "spaced":
-        respaced(path, lines)
+    harmed = {"cut": lines[:-3], "other": ["{}"], "spaced": respaced(lines)}[harm]
+    path.write_text("\n".join(harmed) + "\n", encoding="utf-8")
     outcome = call("import", path, "--as", "kafka-proto", "--out", tmp_path / "tables")
     said = {"cut": "is cut off", "spaced": "line 3: not the text of an event as this program writes it",
             "other": "format"}[harm]
@@ -272,14 +264,11 @@ def test_own_histories_that_are_damaged_are_refused(harm: str, tmp_path: Path) -
     assert not (tmp_path / "tables").exists()
 
 
-def respaced(path: Path, lines: list[str]) -> None:
-    """Write a history whose second event has another spacing, with a digest that fits."""
-    import hashlib
-
-    lines[2] = lines[2].replace('"process":', '"process": ', 1)
-    end = json.loads(lines[-1])
-    end["digest"] = hashlib.sha256("".join(f"{line}\n" for line in lines[1:-1]).encode()).hexdigest()
-    path.write_text("\n".join([*lines[:-1], json.dumps(end)]) + "\n", encoding="utf-8")
+def respaced(lines: list[str]) -> list[str]:
+    """Return a history whose second event has another spacing, with a digest that fits."""
+    events = [lines[1], lines[2].replace('"process":', '"process": ', 1), *lines[3:-1]]
+    digest = hashlib.sha256("".join(f"{line}\n" for line in events).encode()).hexdigest()
+    return [lines[0], *events, json.dumps({**json.loads(lines[-1]), "digest": digest})]
 
 
 def test_a_folder_in_use_and_one_without_histories_are_refused(imported: Path, tmp_path: Path) -> None:

@@ -10,26 +10,16 @@ import attrs
 import pytest
 from support.toys.faulty_world import Diary, Memo, Note, note, world
 
-from harness.model import (
-    BAG,
-    FIFO,
-    NETWORKS,
-    UNORDERED_SET,
-    Faults,
-    Gate,
-    Kind,
-    Network,
-    Rule,
-    State,
-    durable,
-    find_model,
-    survivor,
-)
+from harness import model as m
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 
 
 def test_drop_takes_a_message_under_way() -> None:
     """A dropped message is never heard, and the spent budget offers no second drop."""
-    here = world(note(1), note(2), faults=Faults(drop=1))
+    here = world(note(1), note(2), faults=m.Faults(drop=1))
     assert not here.offers("Drop")
     here.take("Send(a)", "Send(a)", "Drop Note a->z n=1")
     assert not here.offers("Drop")
@@ -37,27 +27,30 @@ def test_drop_takes_a_message_under_way() -> None:
     assert here.heard() == (2,)
 
 
-@pytest.mark.parametrize("network", [BAG, FIFO], ids=lambda network: network.name)
-def test_duplicate_lets_a_message_arrive_twice(network: Network) -> None:
+@pytest.mark.parametrize("network", [m.BAG, m.FIFO], ids=lambda network: network.name)
+def test_duplicate_lets_a_message_arrive_twice(network: m.Network) -> None:
     """A duplicated message is heard as often as it was duplicated and once more, however long the budget lasts."""
-    here = world(note(1), faults=Faults(duplicate=2), network=network)
+    here = world(note(1), faults=m.Faults(duplicate=2), network=network)
     here.take("Send(a)", "Duplicate Note", "Duplicate Note")
     assert not here.offers("Duplicate")
     here.settle()
     assert here.heard() == (1, 1, 1)
 
 
-def test_duplicate_is_no_fault_on_a_set() -> None:
-    """On the specs' network a message sent twice is one, so no duplicate is offered."""
-    here = world(note(1), faults=Faults(duplicate=1), network=UNORDERED_SET)
+@pytest.mark.parametrize(("faults", "network", "action"), [
+    (m.Faults(duplicate=1), m.UNORDERED_SET, "Duplicate"), (m.Faults(reorder=1), m.BAG, "Reconnect"),
+], ids=["duplicate", "reorder"])
+def test_fault_that_a_network_does_not_know_is_not_offered(faults: m.Faults, network: m.Network, action: str) -> None:
+    """On the specs' network a message sent twice is one; without order there is nothing to reconnect."""
+    here = world(note(1), faults=faults, network=network)
     here.take("Send(a)")
-    assert not here.offers("Duplicate")
+    assert not here.offers(action)
 
 
-@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
-def test_delay_holds_a_message_until_it_is_released(network: Network) -> None:
+@pytest.mark.parametrize("network", m.NETWORKS.values(), ids=m.NETWORKS.keys())
+def test_delay_holds_a_message_until_it_is_released(network: m.Network) -> None:
     """A delayed message is out of reach, others overtake it, and its release costs nothing."""
-    here = world(note(1), note(2), faults=Faults(delay=1), network=network)
+    here = world(note(1), note(2), faults=m.Faults(delay=1), network=network)
     here.take("Send(a)", "Delay Note a->z n=1", "Send(a)", "Hear(z) Note a->z n=2")
     assert here.state["held[z]"] == (note(1),)
     assert not here.offers("Hear") and not here.offers("Delay")
@@ -68,7 +61,7 @@ def test_delay_holds_a_message_until_it_is_released(network: Network) -> None:
 
 def test_delay_of_equal_messages_offers_one_release() -> None:
     """Two equal messages that are held are released one at a time, by steps of one label."""
-    here = world(note(1), note(1), faults=Faults(delay=2))
+    here = world(note(1), note(1), faults=m.Faults(delay=2))
     here.take("Send(a)", "Send(a)", "Delay Note", "Delay Note", "Release Note", "Release Note")
     here.settle()
     assert here.heard() == (1, 1)
@@ -76,7 +69,7 @@ def test_delay_of_equal_messages_offers_one_release() -> None:
 
 def test_reorder_reconnects_and_the_abandoned_message_arrives_later() -> None:
     """After a reconnect a later message overtakes what is still under way on the old connection, once."""
-    here = world(note(1), note(2), note(3), faults=Faults(reorder=1), network=FIFO)
+    here = world(note(1), note(2), note(3), faults=m.Faults(reorder=1), network=m.FIFO)
     here.take("Send(a)", "Send(a)")
     assert here.labels.count("Reconnect a->z") == 1
     here.take("Reconnect a->z", "Send(a)", "Hear(z) Note a->z n=3")
@@ -85,16 +78,9 @@ def test_reorder_reconnects_and_the_abandoned_message_arrives_later() -> None:
     assert here.heard() == (3, 1, 2)
 
 
-def test_reorder_is_no_fault_without_order() -> None:
-    """On a network without order there is nothing to reconnect."""
-    here = world(note(1), faults=Faults(reorder=1), network=BAG)
-    here.take("Send(a)")
-    assert not here.offers("Reconnect")
-
-
 def test_partition_cuts_both_ways() -> None:
     """What is under way waits, what is sent meanwhile is lost, in both directions; others are not concerned."""
-    faults = Faults(partition=1, targets=("z",))
+    faults = m.Faults(partition=1, targets=("z",))
     sent = (note(1), note(2), note(3, "z", "a"), note(4, "z", "a"), note(5, "b", "z"))
     here = world(*sent, faults=faults)
     here.take("Send(a)", "Send(z)", "Partition(a,z)")
@@ -109,7 +95,7 @@ def test_partition_cuts_both_ways() -> None:
 
 def test_cut_is_one_way() -> None:
     """The second of a one-way cut no longer hears the first, which still hears the second."""
-    faults = Faults(one_way=1, targets=("z",))
+    faults = m.Faults(one_way=1, targets=("z",))
     here = world(note(1), note(2), note(3, "z", "a"), faults=faults)
     here.take("Send(a)", "Cut(a,z)")
     assert here.lost("Send(a)") == (note(2),)
@@ -122,26 +108,26 @@ def test_cut_is_one_way() -> None:
 
 def test_partition_separates_the_targets_from_everybody() -> None:
     """Without links every pair of a target and another address can be cut; with links only these, in either order."""
-    links = [p.name for p in world(faults=Faults(partition=1, targets=("z", "a"))).model.environment]
+    links = [p.name for p in world(faults=m.Faults(partition=1, targets=("z", "a"))).model.environment]
     assert sorted(links) == ["link[a][b]", "link[a][y]", "link[a][z]", "link[b][z]", "link[y][z]"]
-    named = Faults(partition=1, one_way=1, targets=("z",), links=(("z", "b"),))
+    named = m.Faults(partition=1, one_way=1, targets=("z",), links=(("z", "b"),))
     assert [p.name for p in world(faults=named).model.environment] == ["link[b][z]"]
 
 
-@pytest.mark.parametrize("faults", [Faults(partition=3, targets=("z",)), Faults(one_way=3, targets=("z",))], ids=str)
-def test_heal_is_never_limited(faults: Faults) -> None:
+@pytest.mark.parametrize(("kind", "cut"), [("partition", "Partition(a,z)"), ("one_way", "Cut(z,a)")])
+def test_heal_is_never_limited(kind: str, cut: str) -> None:
     """Every cut of a spent budget was healed at once, and no heal cost anything."""
-    here = world(faults=faults)
+    here = world(faults=m.Faults(**{kind: 3}, targets=("z",)))
     for _ in range(3):
-        here.take("Partition(a,z)" if faults.partition else "Cut(z,a)", "Heal(a,z)")
+        here.take(cut, "Heal(a,z)")
         assert not here.offers("Heal")
     assert here.labels == []
-    assert {here.gate("a"), here.gate("z")} == {Gate()}
+    assert {here.gate("a"), here.gate("z")} == {m.Gate()}
 
 
 def test_pause_stops_an_actor_until_it_resumes() -> None:
     """A paused actor neither acts nor hears; its messages wait."""
-    here = world(note(1), note(2, "z", "a"), faults=Faults(pause=1, targets=("z",)))
+    here = world(note(1), note(2, "z", "a"), faults=m.Faults(pause=1, targets=("z",)))
     here.take("Send(a)", "Pause(z)")
     assert here.labels == ["Resume(z)"]
     here.take("Resume(z)")
@@ -152,7 +138,7 @@ def test_pause_stops_an_actor_until_it_resumes() -> None:
 
 def test_crash_keeps_what_was_flushed() -> None:
     """A crash loses what was heard after the last flush, what was volatile, and what was on its way in."""
-    faults = Faults(crash=1, delay=1, targets=("z",))
+    faults = m.Faults(crash=1, delay=1, targets=("z",))
     last = note(9, "b")
     here = world(*(note(n) for n in (1, 2, 3, 4, 5)), last, faults=faults)
     here.take("Send(a)", "Hear(z)", "Flush(z)", "Send(a)", "Hear(z)")
@@ -169,22 +155,22 @@ def test_crash_keeps_what_was_flushed() -> None:
 
 def test_crash_of_a_paused_actor_ends_its_pause() -> None:
     """A paused actor may crash; restarted, it runs."""
-    here = world(faults=Faults(pause=1, crash=1, targets=("z",)))
+    here = world(faults=m.Faults(pause=1, crash=1, targets=("z",)))
     here.take("Pause(z)", "Crash(z)", "Restart(z)")
-    assert here.gate() == Gate()
+    assert here.gate() == m.Gate()
 
 
 def test_survivor_takes_persisted_fields_from_disk() -> None:
     """`survivor` puts together the persisted fields on disk and the initial values of all others."""
     initial = Diary(outbox=(note(7),))
-    flushed = durable(Diary(heard=(1, 2), outbox=(), dirty=True))
+    flushed = m.durable(Diary(heard=(1, 2), outbox=(), dirty=True))
     assert dict(flushed) == {"heard": (1, 2)}
-    assert survivor(initial, flushed) == Diary(heard=(1, 2), outbox=(note(7),), dirty=False)
+    assert m.survivor(initial, flushed) == Diary(heard=(1, 2), outbox=(note(7),), dirty=False)
 
 
 def test_skew_changes_a_clock_until_it_is_set() -> None:
     """A skewed clock runs at another speed until it is set, which costs nothing."""
-    here = world(faults=Faults(skew=1, targets=("z",)))
+    here = world(faults=m.Faults(skew=1, targets=("z",)))
     here.take("SkewClock(z)")
     assert here.gate().skew != 100
     assert here.labels == ["SetClock(z)"]
@@ -193,23 +179,23 @@ def test_skew_changes_a_clock_until_it_is_set() -> None:
 
 
 SENT = (note(1), note(2), Memo(3, source="b", dest="z"), note(4, "b", "y"), note(5))
-RULES: tuple[tuple[Rule, set[int]], ...] = (
-    (Rule("drop"), {1, 2, 3, 4, 5}),
-    (Rule("drop", message="Note"), {1, 2, 4, 5}),
-    (Rule("drop", message="Memo"), {3}),
-    (Rule("drop", source="b"), {3, 4}),
-    (Rule("drop", dest="y"), {4}),
-    (Rule("drop", nth=3), {3}),
-    (Rule("drop", message="Note", source="a", dest="z", nth=3), {5}),
-    (Rule("drop", message="Note", nth=6), set()),
-    (Rule("drop", message="Letter"), set()),
+RULES: tuple[tuple[m.Rule, set[int]], ...] = (
+    (m.Rule("drop"), {1, 2, 3, 4, 5}),
+    (m.Rule("drop", message="Note"), {1, 2, 4, 5}),
+    (m.Rule("drop", message="Memo"), {3}),
+    (m.Rule("drop", source="b"), {3, 4}),
+    (m.Rule("drop", dest="y"), {4}),
+    (m.Rule("drop", nth=3), {3}),
+    (m.Rule("drop", message="Note", source="a", dest="z", nth=3), {5}),
+    (m.Rule("drop", message="Note", nth=6), set()),
+    (m.Rule("drop", message="Letter"), set()),
 )
 
 
 @pytest.mark.parametrize(("rule", "hit"), RULES, ids=lambda value: str(value) if isinstance(value, set) else "")
-def test_rule_matches_by_type_source_destination_and_occurrence(rule: Rule, hit: set[int]) -> None:
+def test_rule_matches_by_type_source_destination_and_occurrence(rule: m.Rule, hit: set[int]) -> None:
     """A rule hits the messages that fit all it names, or of these the nth that is sent; it costs no budget."""
-    here = world(*SENT, faults=Faults(rules=(rule,)))
+    here = world(*SENT, faults=m.Faults(rules=(rule,)))
     lost = [message for source in ("a", "a", "b", "b", "a") for message in here.lost(f"Send({source})")]
     assert {message.n for message in lost if isinstance(message, Note | Memo)} == hit
     here.settle()
@@ -217,23 +203,16 @@ def test_rule_matches_by_type_source_destination_and_occurrence(rule: Rule, hit:
 
 
 def test_rules_count_their_occurrences_apart() -> None:
-    """Each rule counts the messages that fit it, whatever the others hit."""
-    rules = (Rule("drop", message="Note", nth=2), Rule("duplicate", source="b", nth=2))
-    here = world(*SENT, faults=Faults(rules=rules))
+    """Each rule counts the messages that fit it, whatever the others hit; what a duplicate rule hits arrives twice."""
+    rules = (m.Rule("drop", message="Note", nth=2), m.Rule("duplicate", source="b", nth=2))
+    here = world(*SENT, faults=m.Faults(rules=rules))
     here.settle()
     assert (sorted(here.heard("z")), here.heard("y")) == ([1, 3, 5], (4, 4))
 
 
-def test_rule_duplicates() -> None:
-    """A duplicate rule lets the messages it hits arrive twice."""
-    here = world(note(1), note(2), faults=Faults(rules=(Rule("duplicate", nth=1),)))
-    here.settle()
-    assert here.heard() == (1, 1, 2)
-
-
 def test_rule_delays() -> None:
     """A delay rule holds what it hits when it is sent; mending releases it."""
-    here = world(note(1), note(2), faults=Faults(rules=(Rule("delay", nth=1),)))
+    here = world(note(1), note(2), faults=m.Faults(rules=(m.Rule("delay", nth=1),)))
     here.settle()
     assert here.heard() == (2,)
     here.take("Release Note a->z n=1")
@@ -243,13 +222,13 @@ def test_rule_delays() -> None:
 
 def test_rule_reorders() -> None:
     """A reorder rule sends what it hits on a new connection, so that it may overtake what was sent before."""
-    here = world(note(1), note(2), faults=Faults(rules=(Rule("reorder", nth=2),)), network=FIFO)
+    here = world(note(1), note(2), faults=m.Faults(rules=(m.Rule("reorder", nth=2),)), network=m.FIFO)
     here.take("Send(a)", "Send(a)", "Hear(z) Note a->z n=2", "Hear(z) Note a->z n=1")
 
 
-EVERYTHING = Faults(
+EVERYTHING = m.Faults(
     drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2, targets=("a", "z"),
-    rules=(Rule("drop"), Rule("duplicate"), Rule("delay"), Rule("reorder")),
+    rules=(m.Rule("drop"), m.Rule("duplicate"), m.Rule("delay"), m.Rule("reorder")),
 )
 KINDS = {
     "Drop": "drop", "Duplicate": "duplicate", "Delay": "delay", "Reconnect": "reorder", "Partition": "partition",
@@ -257,7 +236,7 @@ KINDS = {
 }
 
 
-def mending(state: State) -> Iterable[str]:
+def mending(state: m.State) -> Iterable[str]:
     """Yield the beginnings of the labels of what must be possible, as far as a fault was injected."""
     for name, value in state.items():
         who = name.partition("[")[2].rstrip("]")
@@ -274,14 +253,14 @@ def mending(state: State) -> Iterable[str]:
 def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, network: str) -> None:
     """Along random walks no kind happens more often than its budget says, and every fault can be mended."""
     ends = ("a", "z") if name == "peers" else ("r1", "r2")
-    faults = attrs.evolve(EVERYTHING, drop=0, crash=2, targets=ends, rules=(Rule("delay", nth=2),))
+    faults = attrs.evolve(EVERYTHING, drop=0, crash=2, targets=ends, rules=(m.Rule("delay", nth=2),))
     for seed in range(6):
         chance = random.Random(seed)
         if name == "peers":
             sent = [note(n, *chance.sample("abyz", 2)) for n in range(12)]
-            model = world(*sent, faults=faults, network=NETWORKS[network]).model
+            model = world(*sent, faults=faults, network=m.NETWORKS[network]).model
         else:
-            model = find_model(name).make(network=network, faults=faults)
+            model = m.find_model(name).make(network=network, faults=faults)
         state, taken = model.initial_states()[0], Counter[str]()
         for _ in range(120):
             choices = model.choices(state)
@@ -291,6 +270,64 @@ def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, ne
             if not choices:
                 break
             choice = chance.choice(choices)
-            taken[KINDS.get(choice.step.action, "")] += choice.step.kind is Kind.FAULT
+            taken[KINDS.get(choice.step.action, "")] += choice.step.kind is m.Kind.FAULT
             state = model.apply(state, choice)
         assert all(taken[kind] <= getattr(faults, kind) for kind in KINDS.values())
+
+
+# Faults with a moment of their own.
+
+
+def times(faults: m.Faults, seed: int, *sent: m.Message) -> dict[str, list[float]]:
+    """Return when (in milliseconds) the steps of a timed run happened, by the beginning of their labels."""
+    sent = sent or tuple(note(n, *ends) for n, ends in enumerate(["az", "za", "bz", "yz"] * 3))
+    plan = Plan((), steps=400, mode="timed")
+    run = run_plain(Tables(world(*sent, faults=faults).model), plan, RandomStrategy(seed))
+    found: dict[str, list[float]] = {}
+    for chosen in run.trail.choices:
+        assert chosen.at_us is not None
+        found.setdefault(chosen.label.split(" ")[0], []).append(chosen.at_us / 1000)
+    return found
+
+
+CRASH = m.Timed("crash", ("z",), 5, 12)
+TIMED: dict[str, tuple[tuple[m.Timed, ...], dict[str, list[int]]]] = {
+    "partition": ((m.Timed("partition", ("z", "a"), 5, 12),), {"Partition(a,z)": [5], "Heal(a,z)": [12]}),
+    "one-way": ((m.Timed("one_way", ("z", "a"), 5, 12),), {"Cut(z,a)": [5], "Heal(a,z)": [12]}),
+    "pause": ((m.Timed("pause", ("z",), 5, 12),), {"Pause(z)": [5], "Resume(z)": [12]}),
+    "crash": ((CRASH,), {"Crash(z)": [5], "Restart(z)": [12]}),
+    "skew": ((m.Timed("skew", ("z",), 5, 12),), {"SkewClock(z)": [5], "SetClock(z)": [12]}),
+    "in turn": ((m.Timed("crash", ("z",), 15, 20), m.Timed("crash", ("z",), 3, 7)),
+                {"Crash(z)": [3, 15], "Restart(z)": [7, 20]}),
+    "late": ((CRASH, m.Timed("pause", ("z",), 7, 9)), {"Restart(z)": [12], "Pause(z)": [12], "Resume(z)": [12]}),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", TIMED)
+def test_timed_faults_happen_and_are_mended_at_their_moments(name: str, seed: int) -> None:
+    """A timed fault of any kind begins and ends when it says, though nobody is a target of the budget; two of a kind
+    happen in turn; who is down when it should be paused is paused when it is up again, and resumed as it is late."""
+    timed, expected = TIMED[name]
+    found = times(m.Faults(timed=timed), seed)
+    assert {step: found[step] for step in expected} == expected
+
+
+def test_timed_fault_without_an_end_is_mended_some_time() -> None:
+    """Without `until_ms` a timed fault is mended all the same, later."""
+    found = times(m.Faults(timed=(m.Timed("crash", ("z",), 5),)), 0)
+    assert found["Crash(z)"] == [5] and found["Restart(z)"][0] > 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_timed_fault_keeps_its_moment_beside_a_budget(seed: int) -> None:
+    """Faults of the budget neither pay for a timed fault nor move it, and affect their own targets only."""
+    found = times(m.Faults(crash=1, one_way=1, targets=("a",), timed=(CRASH,)), seed)
+    assert (found["Crash(z)"], found["Restart(z)"]) == ([5], [12])
+    assert len(found["Crash(a)"]) == len(found["Restart(a)"]) == 1
+
+
+def test_timed_rule_delays_by_its_delay() -> None:
+    """In timed mode a message that a delay rule holds is released after the rule's delay."""
+    found = times(m.Faults(rules=(m.Rule("delay", delay_ms=70),)), 0, note(1))
+    assert found["Release"][0] == found["Send(a)"][0] + 70

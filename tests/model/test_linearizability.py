@@ -9,31 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model import (
-    Answered,
-    Auxiliary,
-    Call,
-    Called,
-    Calls,
-    FrozenMap,
-    Operation,
-    Value,
-    calls_of,
-    linearize,
-)
+from harness.model import Answered, Call, Called, Calls, FrozenMap, Operation, Value, calls_of, linearize
 
 READ = Operation("Read")
 CLIENTS = ("c1", "c2", "c3")
 
 
-def recorder() -> Auxiliary:
-    """The calls as they are noted, whatever the messages are."""
-    return calls_of(lambda message: None, lambda message: None)
-
-
 def noted(*events: Called | Answered) -> Calls:
-    """Return the calls after some events, one step each."""
-    variable, value = recorder(), FrozenMap[str, Any]()
+    """Return the calls after some events, one step each, as they are noted whatever the messages are."""
+    variable, value = calls_of(lambda message: None, lambda message: None), FrozenMap[str, Any]()
     for event in events:
         value = variable.after(value, (event,))
     return value

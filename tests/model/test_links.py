@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import attrs
 import pytest
+from support.toys.faulty_world import World
 from support.toys.mixed_links import HUB, LINKS, Note, build
 
-from harness.model import BAG, FIFO, NETWORKS, RELIABLE, Choice, Faults, Link, Model, Network, Rule, State, View
+from harness.model import BAG, FIFO, NETWORKS, RELIABLE, Faults, Link, Model, Network, Rule
 
 EVERYTHING = Faults(
     drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2, targets=("queue", HUB),
@@ -17,47 +18,33 @@ EVERYTHING = Faults(
 )
 
 
-class Walk:
-    """A state of the toy, and steps by their labels."""
+class Walk(World):
+    """The toy in a state."""
 
     def __init__(self, network: Network = BAG, notes: int = 2, faults: Faults = EVERYTHING) -> None:
-        self.model = build({"notes": notes}, {}, network, faults, False)
-        self.state: State = self.model.initial_states()[0]
+        super().__init__(build({"notes": notes}, {}, network, faults, False))
 
-    @property
-    def labels(self) -> list[str]:
-        return [choice.label for choice in self.model.choices(self.state)]
-
-    def take(self, *labels: str) -> Choice:
-        """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
-        for label in labels:
-            (choice,) = (choice for choice in self.model.choices(self.state) if choice.label.startswith(label))
-            self.state = self.model.apply(self.state, choice)
-        return choice
-
-    def settle(self) -> None:
+    def mend(self) -> None:
         """Mend everything, then deliver until nothing is left to do without faults."""
-        while going := [c for c in self.model.choices(self.state) if c.step.kind != "fault"]:
-            self.state = self.model.apply(self.state, going[-1])
+        self.go_on(lambda choice: choice.step.kind != "fault", -1)
 
     @property
-    def heard(self) -> Mapping[str, tuple[int, ...]]:
+    def inboxes(self) -> list[str]:
+        return sorted(name for name in self.state if name.startswith("inbox"))
+
+    @property
+    def in_hub(self) -> Mapping[str, tuple[int, ...]]:
         return dict(self.state[HUB])
 
 
 def test_slots_are_those_of_the_semantics_that_reach_an_address() -> None:
-    """The hub has an inbox per semantics; a writer has one."""
-    inboxes = sorted(name for name in Walk(NETWORKS["unordered-set"]).state if name.startswith("inbox"))
-    assert inboxes == [
-        "inbox[hub]", "inbox[hub][fifo]", "inbox[hub][reliable]", "inbox[post]", "inbox[queue][reliable]",
-        "inbox[stream][fifo]",
+    """The hub has an inbox per semantics; a writer has one. Where the network is FIFO anyway, a FIFO link is one like
+    the others."""
+    hub = ["inbox[hub]", "inbox[hub][fifo]", "inbox[hub][reliable]"]
+    assert Walk(NETWORKS["unordered-set"]).inboxes == [
+        *hub, "inbox[post]", "inbox[queue][reliable]", "inbox[stream][fifo]",
     ]
-
-
-def test_a_link_of_the_chosen_semantics_shares_its_inbox() -> None:
-    """Where the network is FIFO anyway, a FIFO link is one like the others."""
-    inboxes = sorted(name for name in Walk(FIFO).state if name.startswith("inbox"))
-    assert inboxes == ["inbox[hub]", "inbox[hub][reliable]", "inbox[post]", "inbox[queue][reliable]", "inbox[stream]"]
+    assert Walk(FIFO).inboxes == [hub[0], hub[2], "inbox[post]", "inbox[queue][reliable]", "inbox[stream]"]
 
 
 def test_each_link_delivers_by_its_own_semantics() -> None:
@@ -93,11 +80,11 @@ def test_a_reliable_link_that_is_cut_delivers_in_order_after_it_heals() -> None:
     """What was under way and what is sent meanwhile waits; other links lose what is sent while they are cut."""
     here = Walk(notes=3, faults=Faults(partition=2, targets=(HUB,)))
     here.take("Send(queue)", "Send(stream)", "Partition(hub,queue)", "Partition(hub,stream)")
-    assert here.model.effects(View(here.state), here.take("Send(queue)").step).lost == ()
+    assert here.lost("Send(queue)") == ()
     here.take("Send(queue)", *("Send(stream)",) * 2, *("Send(post)",) * 3)
     assert not [label for label in here.labels if label.startswith(("Note(queue)", "Note(stream)"))]
-    here.settle()
-    assert here.heard == {"queue": (0, 1, 2), "stream": (0,), "post": (2, 1, 0)}
+    here.mend()
+    assert here.in_hub == {"queue": (0, 1, 2), "stream": (0,), "post": (2, 1, 0)}
 
 
 def test_a_link_cut_one_way_still_carries_the_other_way() -> None:
@@ -128,8 +115,8 @@ def test_reliable_links_are_cut_and_never_lossy(network: Network) -> None:
             about = choice.step.subject
             assert choice.step.kind != "fault" or about is None or "queue" not in (about.source, about.dest)
             here.state = here.model.apply(here.state, choice)
-        here.settle()
-        assert here.heard["queue"] == here.state["queue"].noted == (0, 1, 2, 3)
+        here.mend()
+        assert here.in_hub["queue"] == here.state["queue"].noted == (0, 1, 2, 3)
 
 
 def test_the_budget_cuts_the_links_that_there_are() -> None:
@@ -141,19 +128,15 @@ def test_the_budget_cuts_the_links_that_there_are() -> None:
     ]
 
 
-def test_a_message_needs_a_link() -> None:
+def test_a_message_needs_a_link_and_a_link_one_semantics() -> None:
     """A model that lists its links has no others: sending over one is an error in the protocol."""
     model = Walk().model
     with pytest.raises(ValueError, match="there is no link from queue to stream"):
         model.routes.of(Note(1, source="queue", dest="stream"))
     with pytest.raises(ValueError, match="from a to nobody"):
         Model("nothing", ()).routes.of(Note(1, source="a", dest="nobody"))
-
-
-def test_a_link_has_one_semantics() -> None:
-    """A model that lists a link with two semantics is refused."""
     with pytest.raises(ValueError, match="the link from queue to hub is listed with two semantics"):
-        attrs.evolve(Walk().model, links=(*LINKS, Link("queue", HUB, FIFO)))
+        attrs.evolve(model, links=(*LINKS, Link("queue", HUB, FIFO)))
 
 
 def test_variables_tell_reliable_messages_from_the_others() -> None:

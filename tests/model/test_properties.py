@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
+from typing import NamedTuple
 
 import attrs
 import pytest
@@ -62,8 +63,7 @@ def sent(*messages: Message) -> Slots:
     return {f"inbox[{dest}]": frozenset(messages)}
 
 
-@attrs.frozen
-class Case:
+class Case(NamedTuple):
     """A property, slots on which it fails with a sentence, and the twin on which it holds."""
 
     name: str
@@ -71,127 +71,72 @@ class Case:
     sentence: str
     good: Slots
 
-    def __str__(self) -> str:
-        return self.name
-
 
 NO_PID = add_request(pid=-1, pepoch=0)
 CASES = (
-    Case(
-        "TypeOK",
-        sent(NO_PID),
-        f"no message of the protocol: {NO_PID.brief()}",
-        sent(add_request(pid=1, pepoch=0), InitPidRequest("tid1", source="c1", dest="b1")),
-    ),
-    Case(
-        "TypeOK",
-        sent(init_response(SpecError.PRODUCER_FENCED)),
-        f"no message of the protocol: {init_response(SpecError.PRODUCER_FENCED).brief()}",
-        sent(init_response(SpecError.NOT_COORDINATOR), add_response(SpecError.PRODUCER_FENCED)),
-    ),
-    Case(
-        "NoBadStateResponse",
-        sent(init_response(SpecError.OK, 1, 0), init_response(SpecError.ILLEGAL_STATE)),
-        f"an InitPidResponse carries IllegalState: {init_response(SpecError.ILLEGAL_STATE).brief()}",
-        sent(init_response(SpecError.OK, 1, 0), init_response(SpecError.CONCURRENT_TRANSACTIONS)),
-    ),
-    Case(
-        "NoBadStateResponse",
-        sent(init_response(SpecError.INVALID_TRANSITION)),
-        f"an InitPidResponse carries InvalidTransition: {init_response(SpecError.INVALID_TRANSITION).brief()}",
-        sent(add_response(SpecError.INVALID_TRANSITION)),
-    ),
-    Case(
-        "ClientsHaveDifferentProducerEpochs",
-        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)},
-        "c1 and c2 both hold producer id 1 with epoch 0",
-        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)},
-    ),
-    Case(
-        "TCsHaveDifferentEpochs",
-        {"tc_log_metadata[b2][p1]": LogMetadata(1, "b2")},
-        "b1 and b2 both believe to lead p1 in epoch 1",
-        {"tc_log_metadata[b2][p1]": LogMetadata(2, "b2")},
-    ),
-    Case(
-        "LogsAgreeUpToHwm",
-        {
-            "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
-            "tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 2,
-        },
-        "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks",
-        {
-            "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
-            "tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1,
-        },
-    ),
-    Case(
-        "LogsAgreeUpToHwm",
-        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_log_hwm[b2][p1]": 1},
-        "b1 and b2 hold different entries of p1 at offset 0, below their high watermarks",
-        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1},
-    ),
-    Case(
-        "FollowersHoldNoUncommitted",
-        {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1},
-        "b2 follows p1 but holds 1 entry above its high watermark",
-        {"tc_log[b1][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b1][p1]": 1},
-    ),
-    Case(
-        "CommittedTidKnown",
-        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1},
-        "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
-        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(1)},
-    ),
-    Case(
-        "CommittedTidKnown",
-        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(2)},
-        "b1 leads p1, whose log has tid1 with producer id 1, but knows 2",
-        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_tid_metadata[b1][tid1]": metadata(2)},
-    ),
-    Case(
-        "CommittedTidKnown",
-        {"tc_log[b2][p1]": (entry("tid1", 1),), "tc_log_hwm[b2][p1]": 1, "txn_log_leader[p1]": "b2"},
-        "b2 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
-        {"tc_log[b2][p1]": (entry("tid1", 1),), "tc_log_hwm[b2][p1]": 1},
-    ),
-    Case(
-        "OnePidPerTid",
-        {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2), entry("tid1", 3))},
-        "in b2's log of p1, tid1 has the producer ids 1 and 3",
-        {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2), entry("tid1", 1, 1))},
-    ),
-    Case(
-        "EventuallyAllClientsGetPid",
-        {"client[c1]": has_pid(1, 0)},
-        "c2 still without a producer id",
-        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)},
-    ),
-    Case(
-        "EventuallyAllClientsGetPid",
-        {},
-        "c1, c2 still without a producer id",
-        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)},
-    ),
-    Case(
-        "EventuallyOneClientAddsAllPartitions",
-        {"client[c1]": ClientRecord(ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1"}))},
-        "no client has added every topic partition",
-        {"client[c2]": ClientRecord(ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1", "tp2"}))},
-    ),
+    Case("TypeOK", sent(NO_PID), f"no message of the protocol: {NO_PID.brief()}",
+         sent(add_request(pid=1, pepoch=0), InitPidRequest("tid1", source="c1", dest="b1"))),
+    Case("TypeOK", sent(init_response(SpecError.PRODUCER_FENCED)),
+         f"no message of the protocol: {init_response(SpecError.PRODUCER_FENCED).brief()}",
+         sent(init_response(SpecError.NOT_COORDINATOR), add_response(SpecError.PRODUCER_FENCED))),
+    Case("NoBadStateResponse", sent(init_response(SpecError.OK, 1, 0), init_response(SpecError.ILLEGAL_STATE)),
+         f"an InitPidResponse carries IllegalState: {init_response(SpecError.ILLEGAL_STATE).brief()}",
+         sent(init_response(SpecError.OK, 1, 0), init_response(SpecError.CONCURRENT_TRANSACTIONS))),
+    Case("NoBadStateResponse", sent(init_response(SpecError.INVALID_TRANSITION)),
+         f"an InitPidResponse carries InvalidTransition: {init_response(SpecError.INVALID_TRANSITION).brief()}",
+         sent(add_response(SpecError.INVALID_TRANSITION))),
+    Case("ClientsHaveDifferentProducerEpochs", {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)},
+         "c1 and c2 both hold producer id 1 with epoch 0", {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)}),
+    Case("TCsHaveDifferentEpochs", {"tc_log_metadata[b2][p1]": LogMetadata(1, "b2")},
+         "b1 and b2 both believe to lead p1 in epoch 1", {"tc_log_metadata[b2][p1]": LogMetadata(2, "b2")}),
+    Case("LogsAgreeUpToHwm",
+         {
+             "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
+             "tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 2,
+         },
+         "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks",
+         {
+             "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
+             "tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1,
+         }),
+    Case("LogsAgreeUpToHwm", {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_log_hwm[b2][p1]": 1},
+         "b1 and b2 hold different entries of p1 at offset 0, below their high watermarks",
+         {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1}),
+    Case("FollowersHoldNoUncommitted",
+         {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1},
+         "b2 follows p1 but holds 1 entry above its high watermark",
+         {"tc_log[b1][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b1][p1]": 1}),
+    Case("CommittedTidKnown", {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1},
+         "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
+         {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(1)}),
+    Case("CommittedTidKnown",
+         {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(2)},
+         "b1 leads p1, whose log has tid1 with producer id 1, but knows 2",
+         {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_tid_metadata[b1][tid1]": metadata(2)}),
+    Case("CommittedTidKnown",
+         {"tc_log[b2][p1]": (entry("tid1", 1),), "tc_log_hwm[b2][p1]": 1, "txn_log_leader[p1]": "b2"},
+         "b2 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
+         {"tc_log[b2][p1]": (entry("tid1", 1),), "tc_log_hwm[b2][p1]": 1}),
+    Case("OnePidPerTid", {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2), entry("tid1", 3))},
+         "in b2's log of p1, tid1 has the producer ids 1 and 3",
+         {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2), entry("tid1", 1, 1))}),
+    Case("EventuallyAllClientsGetPid", {"client[c1]": has_pid(1, 0)}, "c2 still without a producer id",
+         {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)}),
+    Case("EventuallyAllClientsGetPid", {}, "c1, c2 still without a producer id",
+         {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)}),
+    Case("EventuallyOneClientAddsAllPartitions",
+         {"client[c1]": ClientRecord(ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1"}))},
+         "no client has added every topic partition",
+         {"client[c2]": ClientRecord(ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1", "tp2"}))}),
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_property_fails_on_a_bad_state_with_a_sentence(model: Model, case: Case) -> None:
-    """The state that breaks the property gives its reason, word for word."""
-    assert model.why_not(model.property(case.name), View(state(model, case.bad))) == case.sentence
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_property_holds_on_the_repaired_twin(model: Model, case: Case) -> None:
-    """The state next to the bad one, without its fault, gives no reason."""
-    assert model.why_not(model.property(case.name), View(state(model, case.good))) is None
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_property_fails_on_a_bad_state_with_a_sentence_and_holds_on_its_twin(model: Model, case: Case) -> None:
+    """The state that breaks the property gives its reason, word for word; the one next to it, without its fault, none.
+    """
+    found = [model.why_not(model.property(case.name), View(state(model, slots))) for slots in (case.bad, case.good)]
+    assert found == [case.sentence, None]
 
 
 @pytest.mark.parametrize("name", INVARIANTS)
@@ -249,16 +194,14 @@ MISSED = {
 }
 
 
-@pytest.mark.parametrize(("name", "slots"), REACHED.values(), ids=REACHED.keys())
-def test_witness_is_reached(model: Model, name: str, slots: Slots) -> None:
-    """The state, or a step possible in it, is what the witness waits for."""
-    assert witnessed(model, name, slots)
-
-
-@pytest.mark.parametrize(("name", "slots"), MISSED.values(), ids=MISSED.keys())
-def test_witness_is_not_reached_by_a_look_alike(model: Model, name: str, slots: Slots) -> None:
-    """The twin that lacks one thing is no witness."""
-    assert not witnessed(model, name, slots)
+@pytest.mark.parametrize(
+    ("name", "slots", "reached"),
+    [pytest.param(*row, reached, id=name) for rows, reached in ((REACHED, True), (MISSED, False))
+     for name, row in rows.items()],
+)
+def test_witness_is_reached_and_not_by_a_look_alike(model: Model, name: str, slots: Slots, reached: bool) -> None:
+    """The state, or a step possible in it, is what the witness waits for; the twin that lacks one thing is none."""
+    assert witnessed(model, name, slots) is reached
 
 
 def test_witness_needs_an_operation_that_ends(model: Model) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+from support.runs.named_runs import registering
 from support.toys import post_office
 
-from harness.model import Faults, Refusal, find_model, register, registry, unregister
+from harness.model import Faults, Refusal, find_model, register
 from harness.record import Recorder, Trail, choices, read_trail
 from harness.simulate.runs import session as session_module
 from harness.simulate.runs.plan import everything
@@ -29,18 +30,11 @@ REPLAYS = pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
 
 def know(stamped: bool) -> None:
     """Let the toy be found in one of its forms."""
-    unregister("post")
     register(post_office.system(stamped))
-    registry.systems.cache_clear()
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy as it was when the trails were recorded."""
-    know(stamped=False)
-    yield
-    unregister("post")
-    registry.systems.cache_clear()
+toy_is_known = registering(post_office.system(stamped=False))
+"""The toy as it was when the trails were recorded."""
 
 
 def made(seed: int = 0, network: str = "bag", faults: Faults = FAULTS) -> Run:

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import itf_py
 import pytest
+from support.runs.named_runs import write_history_of
 from support.runs.rendered_runs import Talk, case
 
-from harness.model import (
-    FrozenMap,
-    Gate,
-    Refusal,
-)
-from harness.record import read_history, write_history
+from harness.model import FrozenMap, Gate, Refusal
+from harness.record import read_history
 from harness.render import FORMS as ALL_FORMS
 from harness.render import render
 from harness.render.changes import brief, brief_message, changes
@@ -35,9 +32,7 @@ RUNS = ("holds", "fails", "starves", "wide", "actors", "faults", "rules")
 def test_render_of_a_history_read_back_is_the_same(name: str, form: str, tmp_path: Path) -> None:
     """A history that was written to a file and read back renders exactly as the one in memory."""
     it = case(name)
-    assert it.run.recorder is not None
-    path = tmp_path / "history.jsonl"
-    write_history(path, it.history.header, it.run.recorder, it.run.verdict.to_json())
+    path = write_history_of(it.run, tmp_path / "history.jsonl", it.model)
     assert render(read_history(path, it.model), it.model, form) == render(it.history, it.model, form)
 
 
@@ -307,9 +302,7 @@ def test_render_refuses_what_it_cannot_do(tmp_path: Path) -> None:
         it.render("png")
     with pytest.raises(Refusal, match="at least 40"):
         it.render("text", 39)
-    assert it.run.recorder is not None
-    path = tmp_path / "history.jsonl"
-    write_history(path, it.history.header, it.run.recorder, it.run.verdict.to_json())
+    path = write_history_of(it.run, tmp_path / "history.jsonl", it.model)
     for form in ALL_FORMS:
         with pytest.raises(Refusal, match="without its model"):
             render(read_history(path), it.model, form)

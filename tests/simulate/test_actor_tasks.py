@@ -5,59 +5,26 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import attrs
 import pytest
 import trio
+from support.runs.named_runs import run_of
 from support.runs.trio_runs import run_on_trio
 
-from harness.model import (
-    Actor,
-    Faults,
-    Message,
-    Model,
-    Refusal,
-    Scenario,
-    Turn,
-    encode,
-    find_model,
-    find_scenario,
-    model_of,
-)
-from harness.record import Chosen, Recorder
-from harness.simulate.runs.plan import Plan, plan_of
+from harness import model as m
+from harness.record import Recorder
+from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.runs.session import Session
 from harness.simulate.runtimes.actor_tasks import ActorTask
-from harness.simulate.runtimes.trio_runtime import TrioHost, replay_on_trio
+from harness.simulate.runtimes.trio_runtime import TrioHost
 from harness.simulate.states.nodes import Option
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
-from harness.simulate.trails.replay import replay_plain
 from kafka_proto.broker.parts import BLOCKS
 
 ACTORS = "kafka/4.0"
-
-
-@pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
-def test_trail_that_does_not_fit_is_refused_in_both_runtimes(replay: Callable[..., Run]) -> None:
-    """An edited choice is refused at its step, in a sentence that says what was asked and what is possible."""
-    trail = run_of("exactly-once-zombie").trail
-    edited = (*trail.choices[:4], Chosen("Nonsense(b1)"), *trail.choices[4:])
-    with pytest.raises(Refusal, match=r"does not fit at step 5: it asks for 'Nonsense\(b1\)', possible are: "):
-        replay(attrs.evolve(trail, choices=edited))
-
-
-def found(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
-def run_of(name: str, seed: int = 0) -> Run:
-    scenario = found(name)
-    return run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(seed), Recorder())
 
 
 class Watching(RandomStrategy):
@@ -73,15 +40,15 @@ class Watching(RandomStrategy):
         return super().pick(options)
 
 
-def hosted(what: str | Model, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
+def hosted(what: str | m.Model, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
     """Run a scenario, or a model without claims, on trio, and look at its host before each step."""
-    if isinstance(what, str):
-        scenario = found(what)
-        model, plan = model_of(scenario), plan_of(scenario)
-    else:
-        model, plan = what, Plan((), steps=150)
+    model, plan = resolve(what) if isinstance(what, str) else (what, Plan((), steps=150))
+    return watched(Tables(model), plan, seed, look)
+
+
+def watched(tables: Tables, plan: Plan, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
     strategy = Watching(seed, look)
-    strategy.host = TrioHost(Session(Tables(model), plan, strategy, Recorder()))
+    strategy.host = TrioHost(Session(tables, plan, strategy, Recorder()))
     return trio.run(strategy.host.run)
 
 
@@ -107,15 +74,15 @@ def test_tasks_own_the_state_that_the_tables_say() -> None:
     assert seen == {"b1", "b2", "c1", "c2"}
 
 
-class Watched(deque[Message]):
+class Watched(deque[m.Message]):
     """A mailbox that remembers what was taken out."""
 
-    def __init__(self, taken: list[tuple[str, Message]], name: str) -> None:
+    def __init__(self, taken: list[tuple[str, m.Message]], name: str) -> None:
         super().__init__()
         self._taken = taken
         self._name = name
 
-    def popleft(self) -> Message:
+    def popleft(self) -> m.Message:
         message = super().popleft()
         self._taken.append((self._name, message))
         return message
@@ -123,7 +90,7 @@ class Watched(deque[Message]):
 
 def test_messages_reach_a_task_through_its_mailbox() -> None:
     """What the tasks take out of their mailboxes is what the history says they received, in that order."""
-    taken: list[tuple[str, Message]] = []
+    taken: list[tuple[str, m.Message]] = []
 
     def look(host: TrioHost, _: Sequence[Option]) -> None:
         for name, task in host.tasks.items():
@@ -136,14 +103,14 @@ def test_messages_reach_a_task_through_its_mailbox() -> None:
     events = [json.loads(line) for line in main[1:]]
     received = [(event["process"], event["received"]) for event in events if "received" in event]
     assert len(received) >= 10
-    assert [(name, encode(message)) for name, message in taken][: len(received)] == received
+    assert [(name, m.encode(message)) for name, message in taken][: len(received)] == received
 
 
 def test_message_that_does_not_reach_the_mailbox_is_missed() -> None:
     """A task gets its messages nowhere else: where the mailbox swallows them, it cannot take its turn."""
 
-    class Swallowing(deque[Message]):
-        def append(self, message: Message) -> None:
+    class Swallowing(deque[m.Message]):
+        def append(self, message: m.Message) -> None:
             pass
 
     def look(host: TrioHost, _: Sequence[Option]) -> None:
@@ -153,8 +120,8 @@ def test_message_that_does_not_reach_the_mailbox_is_missed() -> None:
         hosted("exactly-once-zombie", 0, look)
 
 
-def crashing() -> Model:
-    return find_model(ACTORS).make(faults=Faults(crash=3, targets=("b1",)))
+def crashing() -> m.Model:
+    return m.find_model(ACTORS).make(faults=m.Faults(crash=3, targets=("b1",)))
 
 
 def test_crash_cancels_the_task_and_restart_starts_another() -> None:
@@ -183,25 +150,18 @@ def test_crash_cancels_the_task_and_restart_starts_another() -> None:
     assert set(outcomes) == {"up", "down"}
 
 
-def tampering(change: Callable[[TrioHost], None], at: int) -> Callable[[TrioHost, Sequence[Option]], None]:
-    def look(host: TrioHost, _: Sequence[Option]) -> None:
-        if host.session.steps == at:
-            change(host)
-
-    return look
-
-
 @pytest.mark.parametrize("at", [1, 8, 15])
 def test_task_with_a_state_that_was_tampered_with_is_an_error(at: int) -> None:
     """The host notices a task whose state went another way than the tables."""
 
-    def change(host: TrioHost) -> None:
-        task = host.tasks["b1"]
-        blocks = task.local[BLOCKS]
-        task.local = task.local.put(BLOCKS, attrs.evolve(blocks, count=blocks.count + 7))
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
+        if host.session.steps == at:
+            task = host.tasks["b1"]
+            blocks = task.local[BLOCKS]
+            task.local = task.local.put(BLOCKS, attrs.evolve(blocks, count=blocks.count + 7))
 
     with pytest.raises(AssertionError, match="b1's own state went another way than the tables at"):
-        hosted("exactly-once-zombie", 0, tampering(change, at))
+        hosted("exactly-once-zombie", 0, look)
 
 
 @attrs.frozen
@@ -209,15 +169,15 @@ class Count:
     n: int = 0
 
 
-class Counter(Actor[Count]):
+class Counter(m.Actor[Count]):
     """Counts to nine, by steps of one label."""
 
     name = "counter"
     initial = Count()
 
-    def step(self, local: Count) -> Iterable[Turn[Count]]:
+    def step(self, local: Count) -> Iterable[m.Turn[Count]]:
         if local.n < 9:
-            yield Turn("Tick", (self.name,), Count(local.n + 1))
+            yield m.Turn("Tick", (self.name,), Count(local.n + 1))
 
 
 def test_task_with_a_state_of_the_past_is_an_error() -> None:
@@ -229,12 +189,10 @@ def test_task_with_a_state_of_the_past_is_an_error() -> None:
         if len(past) == 6:
             host.tasks["counter"].local = past[2]
 
-    tables = Tables(Model("counter", (Counter(),), ({},)))
+    tables = Tables(m.Model("counter", (Counter(),), ({},)))
     run_on_trio(tables, Plan(()), RandomStrategy(0))
-    strategy = Watching(0, look)
-    strategy.host = TrioHost(Session(tables, Plan(()), strategy))
     with pytest.raises(AssertionError, match=r"counter's own state went another way than the tables at 'Tick"):
-        trio.run(strategy.host.run)
+        watched(tables, Plan(()), 0, look)
 
 
 def test_disk_that_was_tampered_with_is_an_error() -> None:
@@ -257,12 +215,8 @@ def test_models_without_actors_have_no_tasks() -> None:
     assert hosted("s4-copied-tail-repaired", 0, look).digest == run_of("s4-copied-tail-repaired").digest
 
 
-def actors_of(model: Model) -> Iterable[Actor[Any]]:
-    return model.actors.values()
-
-
 def test_actor_composition_consists_of_actors() -> None:
     """In the actor compositions everybody but the environment is an actor, hence a task on trio."""
     for name in ("replication/kip-320/actors", ACTORS):
-        model = find_model(name).make()
-        assert tuple(actors_of(model)) == model.processes
+        model = m.find_model(name).make()
+        assert tuple(model.actors.values()) == model.processes

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.commands.command_line import call
 from support.paths import ROOT
+from support.runs.named_runs import registering, scenario_of
 from support.toys import vault
 
 from harness.explore import short_search
 from harness.explore.short_search import look_ahead
-from harness.model import find_scenario, register, unregister
 from harness.simulate.hunting.hunt import Hunt
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.scoreboard import scoreboard
@@ -23,11 +22,7 @@ FINDS = "a search of every state finds that Guarded is violated after 8 steps:"
 CLEAN = "a search of all 1,094 states finds no invariant violated:"
 
 
-@pytest.fixture(autouse=True)
-def _vault() -> Iterator[None]:
-    register(vault.system())
-    yield
-    unregister("vault")
+vault_is_known = registering(vault.system())
 
 
 @pytest.mark.parametrize(("what", "said"), [
@@ -64,31 +59,25 @@ def test_simulation_names_no_search_that_would_not_end_soon(tmp_path: Path) -> N
 
 
 def hunted(name: str, runs: int) -> ScoreboardRow:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    (row,) = Hunt((scenario,), Path("nowhere"), runs, processes=0, look_ahead=look_ahead).run()
+    (row,) = Hunt((scenario_of(name),), Path("nowhere"), runs, processes=0, look_ahead=look_ahead).run()
     return row
 
 
-def test_hunt_that_finds_nothing_is_not_as_expected_where_a_search_finds_something() -> None:
-    """No run of 32 shows it; the row is red, and the command stands on the board."""
-    row = hunted("vault-crash", 8)
-    assert not row.violated and not row.as_expected
-    assert row.ahead is not None and (row.ahead.violated, row.ahead.steps) == ("Guarded", 8)
+@pytest.mark.parametrize(("name", "runs", "found", "said"), [
+    ("vault-crash", 8, "Guarded", FINDS), ("vault-calm", 4, None, CLEAN),
+])
+def test_hunt_that_finds_nothing_names_a_search(name: str, runs: int, found: str | None, said: str) -> None:
+    """No run of 32 shows the flaw: where a search does, the row is red, else as expected; the command stands below."""
+    row = hunted(name, runs)
+    assert not row.violated and row.as_expected is (found is None)
+    assert row.ahead is not None and (row.ahead.violated, row.to_json()["ahead"]["command"]) == (
+        found, f"kafka-proto check {name}")
+    assert found is None or row.ahead.steps == 8
     lines = scoreboard([row], 1)
-    assert "NOT AS EXPECTED: no run shows it, but a search finds a violation, see below" in " ".join(
-        " ".join(lines).split())
-    at = lines.index("vault-crash: no run found anything")
-    assert lines[at + 1:at + 3] == [f"  {FINDS}", "    kafka-proto check vault-crash"]
-    assert row.to_json()["ahead"]["command"] == "kafka-proto check vault-crash"
-
-
-def test_hunt_that_finds_nothing_names_a_search_that_finds_nothing_either() -> None:
-    """The row stays as expected."""
-    row = hunted("vault-calm", 4)
-    lines = scoreboard([row], 1)
-    at = lines.index("vault-calm: no run found anything")
-    assert row.as_expected and lines[at + 1:at + 3] == [f"  {CLEAN}", "    kafka-proto check vault-calm"]
+    assert ("NOT AS EXPECTED: no run shows it, but a search finds a violation, see below" in " ".join(
+        " ".join(lines).split())) is (found is not None)
+    at = lines.index(f"{name}: no run found anything")
+    assert lines[at + 1:at + 3] == [f"  {said}", f"    kafka-proto check {name}"]
 
 
 def test_hunt_in_virtual_time_says_what_a_search_finds_and_stays_as_expected() -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 import trio
+from support.runs.named_runs import run_of
 
 import harness
-from harness.model import Command, OperationFailed, Refusal, find_model, find_scenario, model_of
+from harness.model import Command, OperationFailed, Refusal, find_model
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
 from harness.simulate.runtimes.trio_runtime import Cluster, run_application
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
@@ -27,16 +27,6 @@ from kafka_proto.clients.application import TransactionalProducer
 from kafka_proto.clients.producer import IllegalState, KafkaError, ProducerFenced
 
 Application = Callable[[Cluster], Awaitable[None]]
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Iterator[Path]:
-    """The folder for the trails of simulated tests that fail on purpose; nothing of them is reported."""
-    before, reported = attrs.evolve(decorator.SETTINGS), len(decorator.REPORTS)
-    decorator.SETTINGS.out, decorator.SETTINGS.seeds = tmp_path, None
-    yield tmp_path
-    decorator.SETTINGS.out, decorator.SETTINGS.seeds = before.out, before.seeds
-    del decorator.REPORTS[reported:]
 
 
 def commands(trail: Trail) -> list[str]:
@@ -327,10 +317,7 @@ def test_simulated_test_that_raises_leaves_a_short_trail(out: Path) -> None:
     assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
     short = read_trail(path)
     assert replay_plain(short).witnessed >= {"ProducerIsFenced"}
-    scenario = find_scenario("exactly-once-zombie")
-    assert scenario is not None
-    had = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(0)).trail
-    assert len(short.choices) < len(had.choices)
+    assert len(short.choices) < len(run_of("exactly-once-zombie").trail.choices)
 
 
 def test_simulated_test_on_a_flawed_scenario_says_what_is_violated(out: Path) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import registering, strategy_of
 from support.searches import plain_search
 from support.toys import toy_refinement as toy
 
 from harness.explore.reach import reachable
-from harness.model import Model, find_model, find_scenario, model_of, register, unregister
-from harness.simulate.runs.plan import Plan
+from harness.model import Faults, Model, find_model
+from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.guards import Guards
 from harness.simulate.states.tables import Tables
@@ -24,16 +24,21 @@ SPEC = {"clients": 1, "brokers": 2, "elections": 1}
 
 
 def covered(
-    model: Model, runs: int, strategy: str = "random", known: KnownStates | None = None, steps: int = 60
+    model: Model, runs: int, strategy: str = "random", known: KnownStates | None = None, steps: int = 60,
+    starts_over: bool = False,
 ) -> Coverage:
     """Return what some runs reach."""
     tables, source = Tables(model, Guards()), Strategies(strategy)
     coverage = source.cover(tables, known)
     for seed in range(runs):
-        chosen = source.run(seed)
-        assert chosen is not None
-        run_plain(tables, Plan((), steps=steps), chosen)
+        run_plain(tables, Plan((), steps=steps), strategy_of(source, seed))
+        if starts_over:
+            tables.start_over()
     return coverage
+
+
+def toys(flaw: str = "", faults: Faults = toy.CRASH) -> Model:
+    return toy.build({"values": 2, "fetches": 3}, {"flaw": flaw}, toy.m.BAG, faults, False)
 
 
 @pytest.mark.parametrize("engine", ["auto", "python"])
@@ -70,7 +75,7 @@ def test_runs_of_a_spec_reach_part_of_what_a_search_reaches_then_all() -> None:
 
 def test_states_of_actors_count_as_the_states_of_the_spec_that_they_stand_for() -> None:
     """What differs in messages only is one state; at the bounds of the runs all that is reached is reachable."""
-    model = toy.build({"values": 2, "fetches": 3}, {"flaw": ""}, toy.m.BAG, toy.CRASH, False)
+    model = toys()
     spec = toy.refinement(2).spec
     found = reachable(spec)
     assert found is not None
@@ -78,7 +83,7 @@ def test_states_of_actors_count_as_the_states_of_the_spec_that_they_stand_for() 
     own = covered(attrs.evolve(model, refinement=None), 200)
     assert coverage.states == coverage.within <= len(found) < own.states
     assert coverage.to_json()["spec"] == "toy/spec" and not coverage.unmapped
-    flawed = toy.build({"values": 2, "fetches": 3}, {"flaw": "confirms too much"}, toy.m.BAG, toy.HARD, False)
+    flawed = toys("confirms too much", toy.HARD)
     assert (wrong := covered(flawed, 400, known=KnownStates(len(found), found.has, {}))).within < wrong.states
 
 
@@ -90,8 +95,7 @@ def test_state_that_the_mapping_fails_on_is_counted_as_such() -> None:
             raise KeyError("value")
         return toy.abstract(view, ghost)
 
-    model = toy.build({"values": 2, "fetches": 3}, {"flaw": ""}, toy.m.BAG, toy.CRASH, False)
-    broken = attrs.evolve(model, refinement=lambda: toy.refinement(2, failing))
+    broken = attrs.evolve(toys(), refinement=lambda: toy.refinement(2, failing))
     coverage = covered(broken, 20)
     assert coverage.unmapped > 0
     assert coverage.states == 2
@@ -101,25 +105,15 @@ def test_state_that_the_mapping_fails_on_is_counted_as_such() -> None:
 @pytest.mark.usefixtures("settled")
 def test_counts_do_not_depend_on_when_tables_start_over() -> None:
     """Ids mean something else afterwards; what was reached is the same."""
-    scenario = find_scenario("exactly-once-zombie")
-    assert scenario is not None
-    model = model_of(scenario)
-    whole = covered(model, 30)
-    tables, source = Tables(model, Guards()), Strategies("random")
-    coverage = source.cover(tables)
-    for seed in range(30):
-        chosen = source.run(seed)
-        assert chosen is not None
-        run_plain(tables, Plan((), steps=60), chosen)
-        tables.start_over()
+    model, _ = resolve("exactly-once-zombie")
+    whole, coverage = covered(model, 30), covered(model, 30, starts_over=True)
     assert coverage.to_json() == whole.to_json()
     assert coverage.turns == whole.turns
 
 
 def test_actions_and_guards_are_reported() -> None:
     """What was possible and not taken is named; guards are those evaluated, with the outcomes that are missing."""
-    model = toy.build({"values": 2, "fetches": 3}, {"flaw": ""}, toy.m.BAG, toy.CRASH, False)
-    none, found = covered(model, 1, steps=1).to_json(), covered(model, 100).to_json()
+    none, found = covered(toys(), 1, steps=1).to_json(), covered(toys(), 100).to_json()
     assert none["actions_never_taken"] and not found["actions_never_taken"]
     assert set(found["actions"]) == {"Apply", "Ask", "Crash", "IgnoreOldValue", "Restart", "Serve", "Set"}
     one_way = {guard["guard"]: guard["always"] for guard in found["guards_one_way"]}
@@ -130,14 +124,11 @@ def test_actions_and_guards_are_reported() -> None:
     assert found["guards_both_ways"] == found["guards"] > none["guards_both_ways"]
 
 
-@pytest.fixture
-def toys() -> Iterator[None]:
-    register(toy.system())
-    yield
-    unregister("toy")
+toy_is_known = registering(toy.system(), autouse=False)
 
 
-def test_simulate_tells_coverage_as_text_and_json(tmp_path: Path, toys: None) -> None:
+@pytest.mark.usefixtures("toy_is_known")
+def test_simulate_tells_coverage_as_text_and_json(tmp_path: Path) -> None:
     """The same figures either way; with another strategy they are its own."""
     given = ("transactions/diary-02", "--size", "clients=1", "--size", "elections=1", "--seeds", 100, "--coverage")
     outcome = call("simulate", *given, "--out", tmp_path, "--json")

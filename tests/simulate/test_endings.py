@@ -51,19 +51,16 @@ def violated(model: Model, steps: int) -> set[str | None]:
     return {verdict.violated for verdict in run.violations}
 
 
-@pytest.mark.parametrize(
-    ("back_to", "good", "asked", "found"),
-    [
-        (None, {1}, set(), {"Stays", "Again"}),
-        (None, set(), set(), {"Stays", "Again", "Once"}),
-        (None, {1}, {0}, {"Stays", "Again"}),
-        (None, {1}, {2}, {"Stays", "Again", "Answered"}),
-        (None, {3}, {0, 2}, set()),
-        (2, {3}, {2}, {"Stays"}),
-        (2, {1}, {3}, {"Stays", "Again", "Answered"}),
-        (2, {1}, {1}, {"Stays", "Again"}),
-    ],
-)
+@pytest.mark.parametrize(("back_to", "good", "asked", "found"), [
+    (None, {1}, set(), {"Stays", "Again"}),
+    (None, set(), set(), {"Stays", "Again", "Once"}),
+    (None, {1}, {0}, {"Stays", "Again"}),
+    (None, {1}, {2}, {"Stays", "Again", "Answered"}),
+    (None, {3}, {0, 2}, set()),
+    (2, {3}, {2}, {"Stays"}),
+    (2, {1}, {3}, {"Stays", "Again", "Answered"}),
+    (2, {1}, {1}, {"Stays", "Again"}),
+])
 @pytest.mark.parametrize("steps", [0, 2, 9])
 def test_each_form_is_judged_by_the_whole_run_wherever_its_fair_ending_begins(
     back_to: int | None, good: set[int], asked: set[int], found: set[str], steps: int

@@ -93,46 +93,36 @@ def test_generator_that_two_calls_resume_is_seen_by_both() -> None:
     assert conditions_met(lambda: next(going)) == [("number > 0", False), ("number < 0", True)]
 
 
-def test_loop_condition_over_several_lines_is_one_guard() -> None:
-    """It comes out true once per round and false once at the end."""
-    loop = "at < len(numbers) and numbers[at] % 2"
-    assert conditions_met(lambda: first_even([1, 3, 4])) == [
-        (loop, True), (loop, True), (loop, False), ("at == len(numbers)", False),
-    ]
-    assert conditions_met(lambda: first_even([1]))[-2:] == [(loop, False), ("at == len(numbers)", True)]
+LOOP, LAST, CASE = "at < len(numbers) and numbers[at] % 2", "number >= 0 and number < 10", "case int() if message > 5"
 
 
-def test_boolean_function_tells_what_it_returns() -> None:
-    """A decision that is one expression is a guard; a constant that is returned is none."""
-    last = "number >= 0 and number < 10"
-    assert conditions_met(lambda: [is_small(n) for n in (3, 12, -1, None)]) == [  # type: ignore[arg-type]
-        ("number is None", False), (last, True), ("number is None", False), (last, False),
-        ("number is None", False), (last, False), ("number is None", True),
-    ]
+@pytest.mark.parametrize(("call", "met"), [
+    (lambda: first_even([1, 3, 4]), [(LOOP, True), (LOOP, True), (LOOP, False), ("at == len(numbers)", False)]),
+    (lambda: first_even([1]), [(LOOP, True), (LOOP, False), ("at == len(numbers)", True)]),
+    (lambda: [is_small(n) for n in (3, 12, -1, None)],  # type: ignore[arg-type]
+     [("number is None", False), (LAST, True), ("number is None", False), (LAST, False), ("number is None", False),
+      (LAST, False), ("number is None", True)]),
+    (lambda: [taken(6), taken(1), taken("")], [(CASE, True), (CASE, False), (CASE, False)]),
+    (lambda: divides(1, 0), []),
+    (lambda: divides(1, 2), [("one / other > 1", False)]),
+    (lambda: last_thing(0), [("one", False)]),
+    (lambda: last_thing(1), [("one", True)]),
+], ids=["loop", "loop-to-its-end", "returned", "case", "raises", "raises-not", "nothing-follows", "body-at-the-end"])
+def test_conditions_come_out_as_they_were_evaluated(call: Callable[[], Any], met: list[tuple[str, bool]]) -> None:
+    """A loop condition over several lines is one guard: true once per round, false once at the end. What a boolean
+    function returns is a guard, a constant is none. A case with a condition is false where another pattern comes next,
+    and a condition at the end of a function where nothing follows. A condition that raises has no outcome."""
+    assert conditions_met(call) == met
 
 
-def test_case_with_a_condition_is_a_guard() -> None:
-    """It is true where its body is taken, and false where another pattern comes next."""
-    case = "case int() if message > 5"
-    assert conditions_met(lambda: [taken(6), taken(1), taken("")]) == [(case, True), (case, False), (case, False)]
-
-
-def test_condition_that_raises_has_no_outcome() -> None:
-    """Neither where it is caught nor where it leaves the function; one that caused nothing has."""
-    assert conditions_met(lambda: divides(1, 0)) == []
-    assert conditions_met(lambda: divides(1, 2)) == [("one / other > 1", False)]
+def test_condition_that_leaves_its_function_has_no_outcome() -> None:
+    """One that only caused a later exception has."""
     with pytest.raises(TypeError):
         trace(lambda: first_even([1, "?"]))  # type: ignore[list-item]
     seen = Guards()
     with pytest.raises(ValueError, match="3"):
         seen.watch(lambda: swallows(3))
     assert [(guard.text, outcome) for guard, outcome in seen.seen] == [("one", True)]
-
-
-def test_condition_at_the_end_of_a_function_is_false_where_nothing_follows() -> None:
-    """Leaving the function on the condition's line means that its body was not taken."""
-    assert conditions_met(lambda: last_thing(0)) == [("one", False)]
-    assert conditions_met(lambda: last_thing(1)) == [("one", True)]
 
 
 def test_trace_function_that_was_there_is_put_back() -> None:

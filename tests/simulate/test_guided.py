@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from support.runs.named_runs import scenario_of, strategy_of
 
-from harness.model import Faults, Model, Scenario, find_model, find_scenario, model_of
+from harness.model import Faults, Model, find_scenario
 from harness.record import Recorder, Trail
 from harness.simulate.hunting.tasks import Task, carry_out
-from harness.simulate.runs.plan import Plan, everything, plan_of
+from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.guards import Guards
@@ -25,21 +26,11 @@ LONG = "s1-reused-pid"
 """The scenario with the shortest runs, for campaigns of many."""
 
 
-def scenario_of(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
 def campaign(name: str, runs: int) -> tuple[Strategies, list[Run]]:
     """Return the runs of a guided campaign on fresh tables."""
-    scenario = scenario_of(name)
-    tables, source, made = Tables(model_of(scenario), Guards()), Strategies("guided"), []
-    for number in range(runs):
-        strategy = source.run(number)
-        assert strategy is not None
-        made.append(run_plain(tables, plan_of(scenario), strategy, Recorder()))
-    return source, made
+    model, plan = resolve(name)
+    tables, source = Tables(model, Guards()), Strategies("guided")
+    return source, [run_plain(tables, plan, strategy_of(source, number), Recorder()) for number in range(runs)]
 
 
 @cache
@@ -93,14 +84,10 @@ def test_corpus_holds_trails_that_reached_something_and_is_bounded(monkeypatch: 
 
 def everywhere(name: str) -> tuple[Model, Plan]:
     """Return a scenario, or a model at its default sizes with every kind of fault on."""
-    scenario = find_scenario(name)
-    if scenario is not None:
-        return model_of(scenario), plan_of(scenario)
-    spec = find_model(name)
-    crashing = tuple(name for name, actor in sorted(spec.make().actors.items()) if actor.may_crash)
-    faults = Faults(drop=2, duplicate=2, delay=2, crash=1, partition=1, pause=1, targets=crashing)
-    model = spec.make(faults=faults)
-    return model, everything(model)
+    if find_scenario(name) is not None:
+        return resolve(name)
+    crashing = tuple(name for name, actor in sorted(resolve(name)[0].actors.items()) if actor.may_crash)
+    return resolve(name, Faults(drop=2, duplicate=2, delay=2, crash=1, partition=1, pause=1, targets=crashing))
 
 
 def reached(name: str, strategy: str, steps: int) -> Coverage:
@@ -109,9 +96,7 @@ def reached(name: str, strategy: str, steps: int) -> Coverage:
     tables, source, seed = Tables(model, Guards()), Strategies(strategy), 0
     coverage = source.cover(tables)
     while coverage.steps < steps:
-        chosen = source.run(seed)
-        assert chosen is not None
-        run_plain(tables, plan, chosen)
+        run_plain(tables, plan, strategy_of(source, seed))
         seed += 1
     return coverage
 
@@ -143,7 +128,7 @@ def counts(coverage: Coverage) -> tuple[int, ...]:
 
 def test_state_ahead_is_looked_at_without_going_there() -> None:
     """Nothing is counted, and no guard evaluated; the step then leads to what was said."""
-    tables = Tables(model_of(scenario_of("exactly-once-zombie")), Guards())
+    tables = Tables(resolve("exactly-once-zombie")[0], Guards())
     coverage, node, said, chance = Coverage(tables), tables.start(), set(), Seeded(0)
     coverage.begin(node)
     for _ in range(60):

@@ -7,13 +7,15 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
-from support.commands.command_line import Outcome, call
+from support.commands.command_line import call
+from support.runs.named_runs import scenario_of
 
 from harness.cli import commands
-from harness.model import Checked, Scenario, System, find_scenario, register, registry
+from harness.model import Checked, Scenario, System, register, registry
 from harness.record import read_trail
 from harness.record.search_results import code_digest
 from harness.simulate.hunting.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
@@ -179,73 +181,36 @@ def add(monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
     registry.systems.cache_clear()
 
 
-def hunted(tmp_path: Path, *names: str) -> tuple[Outcome, str]:
-    """Hunt scenarios by the command line; return the outcome, and stdout as one line."""
-    outcome = call("hunt", *names, "--seeds", 20, "--out", tmp_path)
-    return outcome, " ".join(outcome.out.split())
-
-
-def known(name: str) -> Scenario:
-    """Return a scenario of the table."""
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
-def test_flaw_that_is_absent_is_not_as_expected(add: Add, tmp_path: Path) -> None:
-    """A scenario that expects a violation which never comes fails the hunt."""
-    add(attrs.evolve(known("happy-path"), name="wrong", expected="Atomicity"))
-    outcome, said = hunted(tmp_path, "wrong")
+@pytest.mark.parametrize(("name", "changed", "runs", "said"), [
+    ("happy-path", {"expected": "Atomicity"}, 20, [
+        "NO wrong", "- - - not found", "NOT AS EXPECTED: no run violates Atomicity", "0 of 1 scenario as expected"]),
+    ("s4-copied-tail", {"expected": None, "repaired": None}, RUNS, [
+        "NOT AS EXPECTED: violates LogsAgreeUpToHwm, expected no violation",
+        "replay kafka-proto replay {out}/wrong.trail.jsonl"]),
+    ("happy-path", {"witnesses": ("ProducerIsFenced",)}, 20, ["NOT AS EXPECTED: no run reached ProducerIsFenced"]),
+], ids=["a flaw that is absent", "a violation that nobody expects", "a witness that no run reaches"])
+def test_scenario_that_is_not_as_expected_fails_the_hunt(
+    name: str, changed: dict[str, Any], runs: int, said: list[str], add: Add, tmp_path: Path
+) -> None:
+    """An expected violation never comes; a claim fails where none is expected, which is found, shrunk and reported;
+    silence may be vacuous."""
+    add(attrs.evolve(scenario_of(name), name="wrong", **changed))
+    outcome = call("hunt", "wrong", "--seeds", runs, "--out", tmp_path)
+    text = " ".join(outcome.out.split())
     assert outcome.code == 1
-    assert "NO wrong" in said
-    assert "- - - not found" in said
-    assert "NOT AS EXPECTED: no run violates Atomicity" in said
-    assert "0 of 1 scenario as expected" in said
+    assert [part for part in said if part.format(out=tmp_path) not in text] == []
     board = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))
     assert [row["as_expected"] for row in board["scenarios"]] == [False]
 
 
-def test_violation_that_nobody_expects_is_not_as_expected(add: Add, tmp_path: Path) -> None:
-    """A claim that fails in a scenario which expects none is found, shrunk and reported, and fails the hunt."""
-    add(attrs.evolve(known("s4-copied-tail"), name="wrong", expected=None, repaired=None))
-    outcome = call("hunt", "wrong", "--seeds", RUNS, "--out", tmp_path)
-    said = " ".join(outcome.out.split())
-    assert outcome.code == 1
-    assert "NOT AS EXPECTED: violates LogsAgreeUpToHwm, expected no violation" in said
-    assert f"replay kafka-proto replay {tmp_path / 'wrong.trail.jsonl'}" in said
-
-
-def test_witness_that_no_run_reaches_is_not_as_expected(add: Add, tmp_path: Path) -> None:
-    """Silence that may be vacuous fails the hunt."""
-    add(attrs.evolve(known("happy-path"), name="wrong", witnesses=("ProducerIsFenced",)))
-    outcome, said = hunted(tmp_path, "wrong")
-    assert outcome.code == 1
-    assert "NOT AS EXPECTED: no run reached ProducerIsFenced" in said
-
-
 def test_twin_with_the_flaw_is_not_as_expected(add: Add, tmp_path: Path) -> None:
     """A repair that repairs nothing fails the hunt in the row of the twin, not in that of the flaw."""
-    flawed = known("s3-wiped-metadata")
+    flawed = scenario_of("s3-wiped-metadata")
     twin = attrs.evolve(flawed, name="wrong-repaired", expected=None, repaired=None)
     add(attrs.evolve(flawed, name="wrong", repaired="wrong-repaired"), twin)
     outcome = call("hunt", "wrong", "--seeds", RUNS, "--out", tmp_path, "--json")
     assert outcome.code == 1
     assert [row["as_expected"] for row in outcome.json["scenarios"]] == [True, False]
-
-
-def test_interrupted_hunt_keeps_the_rows_that_are_finished(tmp_path: Path) -> None:
-    """What was done before the interrupt is a row, with its files; the rest is not there."""
-
-    def interrupt(done: int, planned: int, message: str) -> None:
-        if message.startswith("1 of"):
-            raise KeyboardInterrupt
-
-    hunting = Hunt(chosen_scenarios(["s3-wiped-metadata", "s4-copied-tail"]), tmp_path, RUNS, 0, interrupt)
-    assert [row.scenario for row in hunting.run()] == ["s3-wiped-metadata"]
-    assert hunting.interrupted
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "s3-wiped-metadata.history.jsonl", "s3-wiped-metadata.trail.jsonl",
-    ]
 
 
 def test_progress_counts_runs_up_to_those_planned(tmp_path: Path) -> None:
@@ -292,7 +257,7 @@ def test_row_does_not_depend_on_which_worker_was_done_first(tmp_path: Path, monk
 
 def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path: Path) -> None:
     """A search finds it once for the row; a spec without the flaw is not as expected, whatever the runs find."""
-    flawed = attrs.evolve(known("s4-copied-tail"), repaired=None)
+    flawed = attrs.evolve(scenario_of("s4-copied-tail"), repaired=None)
     repaired = {**flawed.settings, "repair": "S4"}
     spec = Checked(flawed.model, "LogsAgreeUpToHwm", flawed.sizes, flawed.settings)
     add(attrs.evolve(flawed, name="wrong-in-both", checked=spec),
@@ -311,7 +276,7 @@ def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path:
 
 def test_scoreboard_names_the_strategies_that_missed(add: Add, tmp_path: Path) -> None:
     """With the number of their runs, where another strategy found what was expected."""
-    add(attrs.evolve(known("s4-copied-tail"), name="wrong", repaired=None))
+    add(attrs.evolve(scenario_of("s4-copied-tail"), name="wrong", repaired=None))
     outcome = call("hunt", "wrong", "--seeds", 10, "--out", tmp_path)
     row, = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))["scenarios"]
     missed = [name for name in NAMES if row["strategies"][name]["found_at"] is None]

@@ -10,10 +10,11 @@ from pathlib import Path
 import attrs
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import scenario_of
 from support.toys import toy_refinement as toy
 
 from harness.cli import commands
-from harness.model import Model, Scenario, System, find_scenario, register, registry
+from harness.model import Model, Scenario, System, register, registry
 from harness.record import read_trail
 from harness.simulate.hunting.hunt import Hunt
 from harness.simulate.hunting.tasks import REFINEMENT
@@ -147,7 +148,7 @@ def test_rows_are_heard_of_as_they_are_done_and_say_their_seconds(tmp_path: Path
     """A row is reported before the next ones are made; the board then has them in order, each with its seconds."""
     made: list[int] = []
     heard: list[tuple[str, int]] = []
-    chosen = tuple(s for s in (find_scenario("toy-crashing"), find_scenario(DEPARTS)) if s is not None)
+    chosen = (scenario_of("toy-crashing"), scenario_of(DEPARTS))
     hunting = Hunt(chosen, tmp_path, RUNS, 0, progress=lambda done, planned, message: made.append(done),
                    finished=lambda row: heard.append((row.scenario, made[-1])))
     rows = hunting.run()

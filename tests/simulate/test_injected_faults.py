@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,7 @@ BROKERS = ("b1", "b2")
 ENVIRONMENT = ("Crash", "Restart", "Drop", "Duplicate", "Delay", "Release", "Partition", "Cut", "Heal", "ElectLeader")
 
 
-@pytest.fixture(autouse=True)
-def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder for the trails of simulated tests that fail on purpose; nothing of them is reported."""
-    monkeypatch.setattr(decorator.SETTINGS, "out", tmp_path)
-    yield tmp_path
-    decorator.REPORTS.clear()
+pytestmark = pytest.mark.usefixtures("out")
 
 
 def environment(trail: Trail) -> list[str]:
@@ -49,9 +43,7 @@ def trails_of(what: str, injected: Faults, test: Any, out: Path, seeds: int = 5)
     return found
 
 
-@pytest.mark.parametrize(
-    "what", ["exactly-once-crashes", "fencing-battle", "leaders-crash", "kafka/3.5"]
-)
+@pytest.mark.parametrize("what", ["exactly-once-crashes", "fencing-battle", "leaders-crash", "kafka/3.5"])
 def test_injected_crash_and_restart_are_all_that_happens(what: str, out: Path) -> None:
     """The coordinator crashes and restarts between two operations; no other fault and no election is in the trail."""
     async def crashes(cluster: Cluster) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import registering, strategy_of, write_history_of
 from support.toys import outside_input
 from support.toys.outside_input import BAD, NOTHING, RAISES, TWO_WAYS, Order
 
-from harness.model import NO_FAULTS, Faults, Kind, Refusal, Value, find_model, register, registry, unregister
-from harness.record import Chosen, Recorder, Trail, header_of, read_history, read_trail, write_history
+from harness.model import NO_FAULTS, Faults, Kind, Refusal, Value, View, find_model
+from harness.record import Chosen, Recorder, Trail, read_history, read_trail
 from harness.record import choices as choices_module
 from harness.simulate.runs.plan import Plan, everything
 from harness.simulate.runs.protocol_errors import RAISED
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import Session
+from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.runtimes.trio_runtime import drive_on_trio, replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import NAMES, Strategies
@@ -27,20 +28,14 @@ from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.trails.replay import replay_plain, try_choices
 from harness.simulate.trails.shrink import shrink
 from harness.verify.refinement import Refiner
-from harness.verify.well_formed import wrong_with
+from harness.verify.well_formed import departure, wrong_with
 
 FAULTS = Faults(crash=1, duplicate=1, targets=("gate",))
 PAYLOADS: tuple[Value, ...] = (b"one", bytes(range(40)), Order(2), b"one")
 REPLAYS = pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy, found by its name."""
-    register(outside_input.system())
-    yield
-    unregister("outside")
-    registry.systems.cache_clear()
+outside_is_known = registering(outside_input.system())
 
 
 def begun(seed: int = 0, faults: Faults = NO_FAULTS, **changes: Any) -> Session:
@@ -54,45 +49,42 @@ def fed(seed: int = 0, values: tuple[Value, ...] = PAYLOADS, faults: Faults = NO
     """A run that is given values, each after two other steps, whenever the gate is up."""
     session, left = begun(seed, faults, **changes), list(values)
     while session.may_go_on:
-        if left and session.steps % 3 == 2 and session.tables.model.faults == NO_FAULTS:
-            session.give("gate", left.pop(0))
-            continue
         if left and session.steps % 3 == 2:
             try:
                 session.give("gate", left[0])
                 left.pop(0)
                 continue
             except Refusal:  # it is down
-                pass
+                assert session.tables.model.faults != NO_FAULTS
         if (n := session.decide()) < 0:
             break
         session.take(n)
-    while (n := session.decide()) >= 0:
-        session.take(n)
-    return session.finish()
+    return drive(session)
 
 
 def saved(run: Run, folder: Path) -> tuple[Path, Path]:
     """Write a run's trail and history."""
     trail, history = folder / "run.trail.jsonl", folder / "run.history.jsonl"
     run.trail.write(trail)
-    assert run.recorder is not None
-    header = header_of(run.trail, run.trail.build(), "plain")
-    write_history(history, header, run.recorder, run.verdict.to_json())
-    return trail, history
+    return trail, write_history_of(run, history)
 
 
-def test_input_is_a_line_of_the_trail_with_its_value(tmp_path: Path) -> None:
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """The trail and the history of a run that is given values."""
+    return saved(fed(), tmp_path)
+
+
+def test_input_is_a_line_of_the_trail_with_its_value(files: tuple[Path, Path]) -> None:
     """The line has the label, the process and the value as a history writes it; a step later refers to what it sent."""
-    path, _ = saved(fed(), tmp_path)
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in files[0].read_text("utf-8").splitlines()]
     assert lines[3] == {
         "choose": "Accept(gate) 0x6f6e65 (3 bytes)", "input": {"process": "gate", "value": {"$bytes": "b25l"}}, "n": 3,
     }
     assert {line["input"]["value"].get("$type") for line in lines if "input" in line} == {None, "Order"}
     keeps = [line["choose"] for line in lines if line.get("choose", "").startswith("Keep(")]
     assert len(keeps) == 5 and "Keep(store) @3" in keeps
-    again = read_trail(path)
+    again = read_trail(files[0])
     assert list(again.lines()) != [] and replay_plain(again).trail == fed().trail
 
 
@@ -122,24 +114,27 @@ def test_input_can_be_given_between_steps_on_trio() -> None:
     assert replay_plain(run.trail, Recorder()).digest == run.digest
 
 
-def test_event_of_an_input_is_of_its_own_kind_and_has_the_value(tmp_path: Path) -> None:
-    """With the model the value is the protocol's own; the rules of every run, and the model's own actors, accept it."""
-    trail, path = saved(fed(), tmp_path)
-    model = read_trail(trail).build()
-    history = read_history(path, model)
+def test_event_of_an_input_is_of_its_own_kind_and_has_the_value(files: tuple[Path, Path]) -> None:
+    """With the model the value is the protocol's own; the rules of every run, and the model's own actors, accept it,
+    but none that is another one than what the actor took."""
+    model = read_trail(files[0]).build()
+    history = read_history(files[1], model)
     inputs = [event for event in history.events if event.kind == Kind.INPUT]
     assert [event.input for event in inputs] == list(PAYLOADS)
     assert [event.op for event in inputs][2] == {"process": "gate", "name": "accept", "outcome": "ok", "value": 2}
     state: dict[str, Value] = {}
     for event in history.events:
         assert list(wrong_with(model, state, event)) == []
+        if event.kind == Kind.INPUT:
+            assert departure(model, View(state), event) is None
+            assert departure(model, View(state), attrs.evolve(event, input=b"another")) is not None
         state.update(event.writes)
-    assert [event.input for event in read_history(path).events if event.kind == "input"][:2] == list(PAYLOADS[:2])
+    assert [event.input for event in read_history(files[1]).events if event.kind == "input"][:2] == list(PAYLOADS[:2])
 
 
-def test_command_line_replays_verifies_and_shows_such_a_run(tmp_path: Path) -> None:
+def test_command_line_replays_verifies_and_shows_such_a_run(files: tuple[Path, Path]) -> None:
     """Nothing in it is odd, the refinement allows it, and every picture has it."""
-    trail, history = saved(fed(), tmp_path)
+    trail, history = files
     assert call("replay", trail).code == call("replay", trail, "--runtime", "trio").code == 0
     outcome = call("verify", history, "--json")
     assert (outcome.code, outcome.err) == (0, ""), outcome.out
@@ -150,26 +145,10 @@ def test_command_line_replays_verifies_and_shows_such_a_run(tmp_path: Path) -> N
     assert "Accept(gate) 0x6f6e65 (3 bytes) [accept ok] [input]" in " ".join(call("show", trail).out.split())
 
 
-def test_edited_input_departs_from_the_model(tmp_path: Path) -> None:
-    """A history whose input is another one than what the actor took is no run of the model's own actors."""
-    from harness.model import View
-    from harness.verify.well_formed import departure
-
-    _, path = saved(fed(), tmp_path)
-    model = find_model("outside").make()
-    state: dict[str, Value] = {}
-    for event in read_history(path, model).events:
-        if event.kind == Kind.INPUT:
-            assert departure(model, View(state), event) is None
-            assert departure(model, View(state), attrs.evolve(event, input=b"another")) is not None
-        state.update(event.writes)
-
-
-def test_run_with_input_is_held_against_the_spec(tmp_path: Path) -> None:
+def test_run_with_input_is_held_against_the_spec(files: tuple[Path, Path]) -> None:
     """An input is a step like any other there: here a stutter, as the store has not got it yet."""
-    trail, history = saved(fed(), tmp_path)
-    model = read_trail(trail).build()
-    refined = Refiner(model).check(read_history(history, model))
+    model = read_trail(files[0]).build()
+    refined = Refiner(model).check(read_history(files[1], model))
     assert refined.failure is None and refined.actions == {"Grow": 5}
     assert refined.pairs["Accept", ""] == 4
 
@@ -186,10 +165,9 @@ def test_input_that_violates_is_judged_and_shrinks_to_itself(tmp_path: Path) -> 
     assert replay_on_trio(read_trail(path)).verdict.violated == "NothingBad"
 
 
-def test_loose_replay_drops_what_an_input_had_made_possible(tmp_path: Path) -> None:
+def test_loose_replay_drops_what_an_input_had_made_possible(files: tuple[Path, Path]) -> None:
     """Where a choice is gone, choices that refer to what others sent still mean the same messages."""
-    path, _ = saved(fed(), tmp_path)
-    trail = read_trail(path)
+    trail = read_trail(files[0])
     first = next(n for n, chosen in enumerate(trail.choices) if chosen.input is not None)
     kept = try_choices(Tables(trail.build()), trail, trail.choices).trail.choices
     rest = try_choices(Tables(trail.build()), trail, (*kept[:first], *kept[first + 1 :])).trail
@@ -223,12 +201,7 @@ def test_what_cannot_be_given_is_refused_in_a_sentence(process: str, value: Valu
     session = begun()
     with pytest.raises(Refusal, match=sentence):
         session.give(process, value)
-    while (n := session.decide()) >= 0:
-        session.take(n)
-    other = begun()
-    while (n := other.decide()) >= 0:
-        other.take(n)
-    assert session.finish().digest == other.finish().digest
+    assert drive(session).digest == drive(begun()).digest
 
 
 def test_nothing_is_given_to_a_run_that_is_over_or_to_who_is_down() -> None:
@@ -253,10 +226,9 @@ def refused(trail: Trail, n: int, chosen: Chosen, sentence: str, replay: Callabl
 
 
 @REPLAYS
-def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], tmp_path: Path) -> None:
+def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], files: tuple[Path, Path]) -> None:
     """Another step than the label says, a value that is not taken, nobody's input, a value that is none."""
-    path, _ = saved(fed(), tmp_path)
-    trail = read_trail(path)
+    trail = read_trail(files[0])
     n = next(n for n, chosen in enumerate(trail.choices) if chosen.input is not None)
     chosen = trail.choices[n]
     assert chosen.input is not None
@@ -271,7 +243,7 @@ def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], tmp
         refused(trail, n, wrong, "the input of gate is no value of this model", replay)
 
 
-def test_input_in_a_fair_ending_is_refused(tmp_path: Path) -> None:
+def test_input_in_a_fair_ending_is_refused() -> None:
     """Fairness asks for no input, so a trail whose fair ending has one is none."""
     run = fed()
     assert run.trail.fair_from is not None
@@ -286,9 +258,9 @@ def test_input_in_a_fair_ending_is_refused(tmp_path: Path) -> None:
     ('"input":{"value":1}', r'line 4: the field "process" is missing'),
     ('"input":{"process":"gate"}', r'line 4: the field "value" is missing'),
 ])
-def test_damaged_input_of_a_trail_names_its_line(line: str, sentence: str, tmp_path: Path) -> None:
+def test_damaged_input_of_a_trail_names_its_line(line: str, sentence: str, files: tuple[Path, Path]) -> None:
     """What is there instead is said."""
-    path, _ = saved(fed(), tmp_path)
+    path, _ = files
     lines = path.read_text("utf-8").splitlines()
     lines[3] = f'{{"choose":"Accept(gate)",{line},"n":3}}'
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -313,24 +285,16 @@ def test_no_strategy_invents_input(name: str) -> None:
     """Runs of every strategy have none."""
     tables, source = Tables(find_model("outside").make(faults=FAULTS)), Strategies(name)
     for seed in range(5):
-        strategy = source.run(seed)
-        assert strategy is not None
-        session = Session(tables, Plan(()), strategy, None)
-        while (n := session.decide()) >= 0:
-            session.take(n)
-        assert all(chosen.input is None for chosen in session.finish().trail.choices)
+        run = run_plain(tables, Plan(()), strategy_of(source, seed))
+        assert all(chosen.input is None for chosen in run.trail.choices)
 
 
 def test_strategy_that_watches_its_run_sees_the_input() -> None:
     """The guided strategy counts a step that nobody picked like any other."""
     tables, source = Tables(find_model("outside").make()), Strategies("guided")
     for seed in range(4):
-        strategy = source.run(seed)
-        assert strategy is not None
-        session = Session(tables, Plan(()), strategy, Recorder())
+        session = Session(tables, Plan(()), strategy_of(source, seed), Recorder())
         session.give("gate", bytes([seed, 7]))
-        while (n := session.decide()) >= 0:
-            session.take(n)
-        run = session.finish()
+        run = drive(session)
         assert run.witnessed == {"SomethingTaken"}
         assert replay_plain(run.trail, Recorder()).digest == run.digest

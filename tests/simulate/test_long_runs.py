@@ -17,28 +17,19 @@ import pytest
 from support.commands.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from support.paths import SUPPORT
 from support.runs.each_kind import each_kind
+from support.runs.named_runs import write_history_of
 from support.toys import toy_refinement
 from support.toys.endless_counter import FAULTY, registered
 
 from harness.memo.interning import long_lived
 from harness.model import Faults, Refusal, Scenario, find_model, model_of, scenarios, values
-from harness.record import (
-    Chosen,
-    HistoryFile,
-    Recorder,
-    SpooledChoices,
-    choices,
-    header_of,
-    read_history,
-    read_trail,
-    write_history,
-)
+from harness.record import Chosen, HistoryFile, Recorder, SpooledChoices, choices, read_history, read_trail
 from harness.record.choices import ChoiceLines
 from harness.record.files import writing
 from harness.record.parts import remove_parts
 from harness.simulate.hunting.hunt import record_run
 from harness.simulate.runs import session
-from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.plan import Plan, plan_of, resolve
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.runtimes.trio_runtime import drive_on_trio
@@ -159,11 +150,9 @@ def test_streamed_run_is_the_one_in_memory_byte_for_byte(
     monkeypatch.setattr(session, "LONG", 10**9)
     again = made(scenario, Tables(model), runtime, 3)
     assert isinstance(again.trail.choices, tuple)
-    assert again.recorder is not None
     kept = tmp_path / "kept"
     again.trail.write(kept / "x.trail.jsonl")
-    header = header_of(again.trail, model, runtime)
-    write_history(kept / "x.history.jsonl", header, again.recorder, again.verdict.to_json())
+    write_history_of(again, kept / "x.history.jsonl", model, runtime)
     assert history == path.with_name("x.history.jsonl")
     assert files_below(path.parent) == files_below(kept)
     assert replay_plain(read_trail(path), Recorder()).digest == run.digest == again.digest
@@ -191,9 +180,9 @@ def test_run_that_is_stopped_is_complete_as_far_as_it_went(runtime: str, often: 
 
 def test_stopped_run_claims_nothing_about_its_ending() -> None:
     """No fair ending follows where somebody stopped the run, so nothing counts as pending for ever."""
-    scenario = next(scenario for scenario in MANY if scenario.name == "s2-stuck-replica")
-    plan = attrs.evolve(plan_of(scenario), steps=10**6)
-    run = drive(Session(Tables(model_of(scenario)), plan, RandomStrategy(0), None, lambda steps: False))
+    model, plan = resolve("s2-stuck-replica")
+    plan = attrs.evolve(plan, steps=10**6)
+    run = drive(Session(Tables(model), plan, RandomStrategy(0), None, lambda steps: False))
     assert (run.trail.fair_from, run.verdict.ok) == (None, True)
 
 

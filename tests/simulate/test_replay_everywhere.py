@@ -6,12 +6,16 @@ import json
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 from support.commands.pythons import NAMED, Digests, made, others, replayed, run_in
 from support.paths import DATA, TRAILS
 
 from harness.record import Recorder, read_trail
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain, try_choices
+from harness.simulate.trails.shrink import perturbing_part
 
 PINNED = DATA / "digests.json"
 EVERY = 8
@@ -25,18 +29,11 @@ def trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
     return folder, made(folder)
 
 
-@pytest.fixture(scope="module")
-def some_trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
-    """Make a part of these trails."""
-    folder = tmp_path_factory.mktemp("trails")
-    return folder, made(folder, EVERY)
-
-
-def test_some_replay_to_one_digest_in_another_process_and_python(some_trails: tuple[Path, Digests]) -> None:
+def test_some_replay_to_one_digest_in_another_process_and_python(tmp_path: Path) -> None:
     """Trio under another hash seed, and the plain runtime in the newest other Python where there is one."""
-    folder, digests = some_trails
-    assert run_in(sys.executable, "trio", folder, "1")[0] == digests
-    assert run_in((others() or [sys.executable])[0], "plain", folder)[0] == digests
+    digests = made(tmp_path, EVERY)
+    assert run_in(sys.executable, "trio", tmp_path, "1")[0] == digests
+    assert run_in((others() or [sys.executable])[0], "plain", tmp_path)[0] == digests
 
 
 @pytest.mark.large
@@ -87,9 +84,6 @@ def test_trails_hold_one_per_flaw() -> None:
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))
 def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
     """A committed trail still violates its property, with one digest in both runtimes."""
-    from harness.simulate.runtimes.trio_runtime import replay_on_trio
-    from harness.simulate.trails.replay import replay_plain
-
     trail = read_trail(path)
     plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())
     assert trail.violates is not None
@@ -104,11 +98,6 @@ def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
 )
 def test_committed_trail_is_harmless_when_repaired(path: Path) -> None:
     """The same choices, as far as they fit, violate nothing when the flaw is repaired."""
-    import attrs
-
-    from harness.simulate.trails.replay import try_choices
-    from harness.simulate.trails.shrink import perturbing_part
-
     trail = read_trail(path)
     repaired = attrs.evolve(trail, settings={**trail.settings, "repair": path.name.split("-")[0].upper()})
     assert try_choices(Tables(repaired.build()), repaired, perturbing_part(trail)).verdict.ok

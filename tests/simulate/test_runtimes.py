@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
 from support.runs.each_kind import each_kind
+from support.runs.named_runs import registering, strategy_of
 from support.runs.trio_runs import run_on_trio
+from support.toys import mixed_links
 
+from harness.explore.model_memo import Remembered
 from harness.model import (
     NO_FAULTS,
     Faults,
@@ -27,19 +31,20 @@ from harness.model import (
 )
 from harness.model.faults import RULE_COUNTS
 from harness.record import Recorder
-from harness.simulate.runs.plan import everything, plan_of
+from harness.simulate.runs.plan import Plan, everything, plan_of
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import run_plain
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states import tables as tables_module
 from harness.simulate.states.nodes import Node
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.strategies.by_name import NAMES
 from harness.simulate.strategies.strategy import RandomStrategy, Strategy
 from harness.simulate.trails.replay import replay_plain
 
 ACTORS = "kafka/4.0"
 EVERYBODY = ("b1", "b2", "c1")
+mixed_links_are_known = registering(mixed_links.SYSTEM, autouse=False)
 RULES = (
     Rule("drop", message="InitProducerIdResponse", nth=2), Rule("delay", source="c1", nth=3),
     Rule("duplicate", dest="b2"),
@@ -189,20 +194,47 @@ def test_both_runtimes_give_one_digest(scenario: Scenario, runs: int) -> None:
     """A run of a seed is the same on both runtimes, and so are its replays, whichever runtime made the trail."""
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     for seed in range(runs):
-        name = NAMES[seed % 2]
+        assert_one_digest(tables, plan, partial(strategy_of, NAMES[seed % 2], seed))
 
-        def strategy(name: str = name, seed: int = seed) -> Strategy:
-            chosen = Strategies(name).run(seed)
-            assert chosen is not None
-            return chosen
 
-        plain = run_plain(tables, plan, strategy(), Recorder())
-        on_trio = run_on_trio(Tables(tables.model), plan, strategy(), Recorder())
-        assert on_trio.trail == plain.trail
-        there, back = replay_on_trio(plain.trail, Recorder(), tables), replay_plain(on_trio.trail, Recorder())
-        assert len({run.digest for run in (plain, on_trio, there, back)}) == 1
-        assert [run.verdict for run in (on_trio, there, back)] == [plain.verdict] * 3
-        assert on_trio.witnessed == there.witnessed == back.witnessed == plain.witnessed
+def assert_one_digest(tables: Tables, plan: Plan, strategy: Callable[[], Strategy]) -> Run:
+    """Compare a run on both runtimes, and the replays of each on the other one."""
+    plain = run_plain(tables, plan, strategy(), Recorder())
+    on_trio = run_on_trio(Tables(tables.model), plan, strategy(), Recorder())
+    assert on_trio.trail == plain.trail
+    there, back = replay_on_trio(plain.trail, Recorder(), tables), replay_plain(on_trio.trail, Recorder())
+    assert len({run.digest for run in (plain, on_trio, there, back)}) == 1
+    assert [run.verdict for run in (on_trio, there, back)] == [plain.verdict] * 3
+    assert on_trio.witnessed == there.witnessed == back.witnessed == plain.witnessed
+    return plain
+
+
+LINKS_CUT = Faults(drop=1, duplicate=1, delay=1, partition=2, one_way=1, crash=1, targets=("hub", "queue"))
+
+
+@pytest.mark.usefixtures("mixed_links_are_known")
+@pytest.mark.parametrize("mode", ["free", "timed"])
+def test_runs_over_mixed_links_replay_everywhere(mode: str) -> None:
+    """A run has one digest on both runtimes, and so have its replays; the queue stays in order."""
+    tables, cut = Tables(find_model("mixed-links").make({"notes": 3}, faults=LINKS_CUT)), 0
+    for seed in range(20):
+        run = assert_one_digest(tables, Plan(("Small", "QueueInOrder"), mode=mode), partial(RandomStrategy, seed))
+        assert run.verdict.ok
+        cut += any(chosen.label.startswith("Partition(hub,queue)") for chosen in run.trail.choices)
+    assert cut
+
+
+@pytest.mark.usefixtures("mixed_links_are_known")
+def test_simulation_and_search_know_the_same_steps() -> None:
+    """Every state of a run offers the steps that the search finds there, in the same order."""
+    model = find_model("mixed-links").make({"notes": 2})
+    tables, known = Tables(model), Remembered(model)
+    node = tables.start()
+    for chosen in run_plain(tables, Plan(()), RandomStrategy(1)).trail.choices:
+        labels = [option.label for option in node.options]
+        assert labels == [way.step.label for way in known.ways(known.intern(tables.state(node)))]
+        node = tables.follow(node, labels.index(chosen.label))
+    assert [len(tables.value(node, "hub")[writer]) for writer in mixed_links.WRITERS] == [2, 2, 2]
 
 
 def test_signals_are_not_written_to_a_socket_that_trio_closes(monkeypatch: pytest.MonkeyPatch) -> None:

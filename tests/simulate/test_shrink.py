@@ -8,9 +8,10 @@ from pathlib import Path
 
 import attrs
 import pytest
+from support.runs.named_runs import run_of, scenario_of, strategy_of
 from support.searches.plain_search import search
 
-from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
+from harness.model import Faults, Refusal, Rule, find_model, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.run import Run
@@ -30,7 +31,8 @@ SAFETY = {
 }
 """The invariant that breaks, the steps that a shrunk trail may have, and those of a shortest one."""
 
-LIVENESS = ("s2-stuck-replica", "s5-stuck-abort", "s6-stuck-transition")
+LIVENESS = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3}
+"""The steps before the fair ending that a shrunk trail may have."""
 FOUND = 3
 """How many failing runs of each strategy are shrunk."""
 
@@ -39,26 +41,18 @@ FAULTY = Faults(
 )
 
 
-def found(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
-
-
 @cache
 def tables_of(name: str) -> Tables:
-    return Tables(model_of(found(name)))
+    return Tables(model_of(scenario_of(name)))
 
 
 @cache
 def failing(name: str, strategy: str) -> tuple[Run, ...]:
     """Return the first runs of a scenario under a strategy that violate what the scenario expects."""
-    scenario, runs = found(name), Strategies(strategy)
+    scenario, runs = scenario_of(name), Strategies(strategy)
     failed: list[Run] = []
     for seed in count():
-        chosen = runs.run(seed)
-        assert chosen is not None
-        run = run_plain(tables_of(name), plan_of(scenario), chosen, Recorder())
+        run = run_plain(tables_of(name), plan_of(scenario), strategy_of(runs, seed), Recorder())
         if run.verdict.violated == scenario.expected:
             failed.append(run)
             if len(failed) == FOUND:
@@ -78,21 +72,14 @@ liveness = pytest.mark.parametrize("name", LIVENESS)
 
 @strategies
 @safety
-def test_shrunk_trail_is_short(name: str, strategy: str) -> None:
-    """The first failing runs shrink to few steps, never below what is possible, and say how many they had."""
-    _, most, least = SAFETY[name]
+def test_shrunk_trail_is_short_and_violates_the_same_property(name: str, strategy: str) -> None:
+    """The first failing runs shrink to few steps, never below what is possible, and say how many they had. Short trails
+    replay strictly, in both runtimes, and violate at their last step what the long ones violated."""
+    violated, most, least = SAFETY[name]
     for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
         assert least <= short.has <= most
         assert (short.had, short.has) == (len(run.trail.choices), len(short.trail.choices))
         assert short.tried > 0
-
-
-@strategies
-@safety
-def test_shrunk_trail_violates_the_same_property(name: str, strategy: str) -> None:
-    """A shrunk trail replays strictly, in both runtimes, and violates at its last step what the long one violated."""
-    violated, _, _ = SAFETY[name]
-    for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
         again = replay_plain(short.trail, Recorder())
         assert run.verdict.violated == again.verdict.violated == short.trail.violates == violated
         assert (again.verdict.kind, again.verdict.step) == ("safety", short.has)
@@ -143,23 +130,18 @@ def test_shrunk_trail_is_not_proved_where_the_search_gives_up() -> None:
 @strategies
 @liveness
 def test_shrunk_trail_of_a_liveness_failure_still_fails(name: str, strategy: str) -> None:
-    """The part before the fair ending shrinks; the trail replays strictly and fails for want of the same thing."""
+    """The part before the fair ending, of up to two hundred steps, shrinks to what it takes to get stuck; the trail
+    replays strictly and fails for want of the same thing."""
     for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
         assert run.trail.fair_from is not None
         assert short.had == run.trail.fair_from
         assert short.has == short.trail.fair_from == len(perturbing_part(short.trail)) <= short.had
+        assert short.has <= LIVENESS[name]
         assert not short.proved
         for replay in (replay_plain, replay_on_trio):
             again = replay(short.trail, Recorder())
             assert (again.verdict.violated, again.verdict.kind) == (run.verdict.violated, "liveness")
             assert again.trail.choices == short.trail.choices
-
-
-@liveness
-def test_shrunk_trail_of_a_liveness_failure_is_short(name: str) -> None:
-    """Runs of up to two hundred steps come down to what it takes to get stuck."""
-    most = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3}
-    assert max(short.has for strategy in ("random", "pct") for short in shrunk(name, strategy)) <= most[name]
 
 
 def test_shrinking_drops_faults_and_actors_and_reduces_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,25 +188,22 @@ def test_shrinking_keeps_the_claims_of_the_trail() -> None:
     assert (asked.trail.violates, asked.has) == ("FollowersHoldNoUncommitted", 4)
 
 
-def test_trail_that_violates_nothing_is_refused() -> None:
-    """There is nothing to shrink in a run that went well."""
-    run = run_plain(tables_of("happy-path"), plan_of(found("happy-path")), RandomStrategy(0))
-    with pytest.raises(Refusal, match="the trail violates nothing, so there is nothing to shrink"):
-        shrink(run.trail)
-
-
-@pytest.mark.parametrize("violates", ["OnePidPerTid", "EventuallyAllClientsGetPid"])
-def test_trail_that_does_not_violate_what_it_says_is_refused(violates: str) -> None:
-    """A trail whose replay does not violate the property it names cannot be shrunk."""
-    run = run_plain(tables_of("happy-path"), plan_of(found("happy-path")), RandomStrategy(0))
-    with pytest.raises(Refusal, match=f"does not violate {violates} when it is replayed, so it cannot be shrunk"):
-        shrink(attrs.evolve(run.trail, violates=violates))
+@pytest.mark.parametrize(("violates", "said"), [
+    (None, "the trail violates nothing, so there is nothing to shrink"),
+    *((name, f"does not violate {name} when it is replayed, so it cannot be shrunk") for name in (
+        "OnePidPerTid", "EventuallyAllClientsGetPid")),
+])
+def test_trail_that_does_not_violate_what_it_says_is_refused(violates: str | None, said: str) -> None:
+    """There is nothing to shrink in a run that went well, whatever the trail says of it."""
+    trail = run_of("happy-path", tables=tables_of("happy-path")).trail
+    with pytest.raises(Refusal, match=said):
+        shrink(attrs.evolve(trail, violates=violates))
 
 
 def test_shrink_while_keeps_what_holds() -> None:
     """A trail shrinks as long as a condition on it holds; what never held is left alone."""
-    tables, scenario = tables_of("exactly-once-zombie"), found("exactly-once-zombie")
-    trail = run_plain(tables, plan_of(scenario), RandomStrategy(0)).trail
+    tables = tables_of("exactly-once-zombie")
+    trail = run_of("exactly-once-zombie", tables=tables).trail
 
     def fenced(candidate: Trail) -> Trail | None:
         run = try_choices(tables, candidate, candidate.choices)

@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs.named_runs import strategy_of
 
-from harness.model import Model, Refusal, State, find_model, find_scenario, model_of
+from harness.model import Model, Refusal, State, find_model
 from harness.record import Recorder, Trail
-from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.plan import Plan, resolve
 from harness.simulate.runs.session import Session, run_plain
 from harness.simulate.states.nodes import Option
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import NAMES, Strategies
 from harness.simulate.strategies.chance import Enumerating, InteractiveChance, Seeded
-from harness.simulate.strategies.strategy import InteractiveStrategy, PctStrategy, RandomStrategy, Strategy
+from harness.simulate.strategies.strategy import InteractiveStrategy, PctStrategy, RandomStrategy
 
 HARD = "fencing-battle"
 SMALL = {"clients": 1, "brokers": 2, "elections": 1}
@@ -31,16 +32,12 @@ SMALL = {"clients": 1, "brokers": 2, "elections": 1}
 @pytest.fixture(scope="module")
 def tables() -> Tables:
     """The tables of the scenario in which everything goes wrong."""
-    scenario = find_scenario(HARD)
-    assert scenario is not None
-    return Tables(model_of(scenario))
+    return Tables(resolve(HARD)[0])
 
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    scenario = find_scenario(HARD)
-    assert scenario is not None
-    return plan_of(scenario)
+    return resolve(HARD)[1]
 
 
 def labels(trail: Trail) -> tuple[str, ...]:
@@ -72,9 +69,7 @@ def test_same_seed_gives_the_same_run(name: str, tables: Tables, plan: Plan) -> 
     """A run of a seed has one trail and one digest, whatever ran before it on the same tables."""
 
     def made(seed: int, tables: Tables) -> tuple[Trail, str | None]:
-        strategy = Strategies(name).run(seed)
-        assert strategy is not None
-        run = run_plain(tables, plan, strategy, Recorder())
+        run = run_plain(tables, plan, strategy_of(name, seed), Recorder())
         return run.trail, run.digest
 
     first = [made(seed, tables) for seed in range(5)]
@@ -85,22 +80,19 @@ def test_same_seed_gives_the_same_run(name: str, tables: Tables, plan: Plan) -> 
 @pytest.mark.parametrize("name", ["random", "pct"])
 def test_other_seeds_give_other_runs(name: str, tables: Tables, plan: Plan) -> None:
     """Twenty seeds give twenty trails in a scenario with as many interleavings as this one."""
-    runs = [Strategies(name).run(seed) for seed in range(20)]
-    trails = {labels(run_plain(tables, plan, strategy).trail) for strategy in runs if strategy is not None}
-    assert len(trails) == 20
+    assert len({labels(run_plain(tables, plan, strategy_of(name, seed)).trail) for seed in range(20)}) == 20
 
 
 SAME = """
 import hashlib
-from harness.model import find_scenario, model_of
-from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.plan import resolve
 from harness.simulate.runs.session import run_plain
 from harness.simulate.strategies.by_name import NAMES, Strategies
 from harness.simulate.states.tables import Tables
 
 for scenario in ("fencing-battle", "leaders-crash", "exactly-once-late-answers", "s6-stuck-transition"):
-    row = find_scenario(scenario)
-    tables, plan = Tables(model_of(row)), plan_of(row)
+    model, plan = resolve(scenario)
+    tables = Tables(model)
     for name in NAMES:
         runs = Strategies(name)
         for seed in range(3):
@@ -132,18 +124,6 @@ def test_pct_changes_its_mind_depth_minus_one_times(depth: int) -> None:
         switches.append(sum(one != other for one, other in pairwise(picked)))
         assert strategy.pick([option(key) for key in "abcdef"]) == picked[-1]
     assert max(switches) == depth - 1
-
-
-def test_pct_runs_the_highest_chain_that_is_possible() -> None:
-    """Without change points a chain that was preferred to another one is preferred whenever both are possible."""
-    for seed in range(30):
-        strategy, chance = PctStrategy(seed, depth=1), Seeded(seed)
-        over: set[tuple[str, str]] = set()
-        for _ in range(60):
-            keys = [key for key in "abcdefgh" if chance.index(2, "possible")] or ["a"]
-            best = keys[strategy.pick([option(key) for key in keys])]
-            over |= {(best, key) for key in keys if key != best}
-        assert not {(other, one) for one, other in over} & over
 
 
 def test_pct_chooses_among_the_steps_of_a_chain() -> None:
@@ -271,13 +251,10 @@ def test_interactive_strategy_is_asked_with_the_options() -> None:
 @pytest.mark.parametrize("answer", [-1, 99])
 def test_interactive_strategy_refuses_what_is_no_option(answer: int) -> None:
     """An answer that is not the index of an option is an error that says which ones there are."""
-    session = Session(Tables(find_model("transactions/diary-02").make(SMALL)), Plan(()), interactive(answer))
+    strategy = InteractiveStrategy(lambda options: answer)
+    session = Session(Tables(find_model("transactions/diary-02").make(SMALL)), Plan(()), strategy)
     with pytest.raises(ValueError, match=f"step: {answer} is not one of the 2 alternatives 0 to 1"):
         session.decide()
-
-
-def interactive(answer: int) -> Strategy:
-    return InteractiveStrategy(lambda options: answer)
 
 
 def test_asked_chance_hears_what_is_decided() -> None:

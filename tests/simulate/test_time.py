@@ -4,50 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.runs.each_kind import each_kind
-from support.runs.trio_runs import run_on_trio
+from support.runs.named_runs import run_of
 
-from harness.model import (
-    BAG,
-    NO_FAULTS,
-    RELIABLE,
-    Actor,
-    Faults,
-    Gate,
-    Kind,
-    Link,
-    Message,
-    Model,
-    Scenario,
-    Timed,
-    Turn,
-    find_scenario,
-    model_of,
-    scenarios,
-)
+from harness import model as m
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate.runs.plan import Plan, plan_of
-from harness.simulate.runs.run import Run
+from harness.simulate.runs.plan import Plan, plan_of, resolve
 from harness.simulate.runs.session import run_plain
 from harness.simulate.runs.timing import MS, Spread, Timing
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import Strategies
 from harness.simulate.strategies.chance import Seeded
 from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.trails.replay import replay_plain, spelled_out
 
-TIMED = [scenario for scenario in scenarios() if scenario.mode == "timed"]
-FREE = [scenario for scenario in scenarios() if scenario.mode == "free"]
+TIMED = [scenario for scenario in m.scenarios() if scenario.mode == "timed"]
+FREE = [scenario for scenario in m.scenarios() if scenario.mode == "free"]
 
 
 @attrs.frozen
-class Ping(Message):
+class Ping(m.Message):
     n: int
 
 
@@ -57,31 +39,31 @@ class Count:
     done: frozenset[str] = frozenset()
 
 
-class Clock(Actor[Count]):
+class Clock(m.Actor[Count]):
     """Ticks a number of times, and does a few other things once; may send a message at each tick."""
 
-    def __init__(self, name: str, ticks: int, *once: Kind, sends: bool = False) -> None:
+    def __init__(self, name: str, ticks: int, *once: m.Kind, sends: bool = False) -> None:
         self.name = name
         self.limit = ticks
         self.once = once
         self.sends = sends
         self.initial = Count()
 
-    def step(self, local: Count) -> Iterable[Turn[Count]]:
+    def step(self, local: Count) -> Iterable[m.Turn[Count]]:
         for kind in self.once:
             if kind.value not in local.done:
                 after = attrs.evolve(local, done=local.done | {kind.value})
-                yield Turn(kind.value, (self.name,), after, kind=kind)
+                yield m.Turn(kind.value, (self.name,), after, kind=kind)
 
     def timers(self, local: Count) -> tuple[str, ...]:
         return ("Tick",) if local.ticks < self.limit else ()
 
-    def timer_fired(self, local: Count, timer: str) -> Iterable[Turn[Count]]:
+    def timer_fired(self, local: Count, timer: str) -> Iterable[m.Turn[Count]]:
         sent = (Ping(local.ticks, source=self.name, dest="z"),) if self.sends else ()
-        yield Turn(timer, (self.name,), attrs.evolve(local, ticks=local.ticks + 1), sent)
+        yield m.Turn(timer, (self.name,), attrs.evolve(local, ticks=local.ticks + 1), sent)
 
-    def on_message(self, local: Count, message: Message) -> Iterable[Turn[Count]]:
-        yield Turn("Hear", (self.name,), local)
+    def on_message(self, local: Count, message: m.Message) -> Iterable[m.Turn[Count]]:
+        yield m.Turn("Hear", (self.name,), local)
 
 
 def ms(milliseconds: float) -> Spread:
@@ -90,25 +72,19 @@ def ms(milliseconds: float) -> Spread:
 
 
 Schedule = list[tuple[str, float]]
-EVERY_CLOCK_TRUE: Mapping[str, Gate] = {}
+EVERY_CLOCK_TRUE: Mapping[str, m.Gate] = {}
 EXACT = Timing(latency=ms(5), local=ms(1), timeout=ms(60), think=ms(3), perturb=ms(20), heal=ms(7))
 
 
 def schedule(
-    *clocks: Clock, faults: Faults = NO_FAULTS, gates: Mapping[str, Gate] = EVERY_CLOCK_TRUE,
-    links: tuple[Link, ...] = (),
+    *clocks: Clock, faults: m.Faults = m.NO_FAULTS, gates: Mapping[str, m.Gate] = EVERY_CLOCK_TRUE,
+    links: tuple[m.Link, ...] = (),
 ) -> Schedule:
     """Return the names of the steps of a run with exact durations, and when they happened, in milliseconds."""
     initial = {f"gate[{name}]": gate for name, gate in gates.items()}
-    model = Model("clocks", clocks, (initial,), BAG, faults, links=links)
+    model = m.Model("clocks", clocks, (initial,), m.BAG, faults, links=links)
     run = run_plain(Tables(model), Plan((), mode="timed", timing=EXACT), RandomStrategy(0))
     return [(chosen.label.split(" ")[0], (chosen.at_us or 0) / MS) for chosen in run.trail.choices]
-
-
-def run_of(scenario: Scenario, seed: int, name: str = "random") -> Run:
-    strategy = Strategies(name).run(seed)
-    assert strategy is not None
-    return run_plain(Tables(model_of(scenario)), plan_of(scenario), strategy, Recorder())
 
 
 def times(trail: Trail) -> list[int | None]:
@@ -121,63 +97,38 @@ def event_times(recorder: Recorder | None) -> list[int | None]:
     return [json.loads(line).get("at_us") for line in recorder.lines[1:]]
 
 
-def found(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario
+SKEWED = m.Faults(timed=(m.Timed("skew", ("a",), 100, 150),))
 
 
-def test_every_kind_of_step_takes_its_own_time() -> None:
-    """A step of one's own, a command, a timer and a perturbation happen at their times, the earliest first."""
-    kinds = (Kind.PERTURBATION, Kind.COMMAND, Kind.STEP)
-    assert schedule(Clock("a", 1, *kinds)) == [
-        ("step(a)", 1), ("command(a)", 3), ("perturbation(a)", 20), ("Tick(a)", 60),
-    ]
-
-
-def test_timers_are_armed_again_when_they_have_fired() -> None:
-    """Each tick is one timeout after the one before, and what it sends arrives one latency later."""
-    assert schedule(Clock("a", 2, sends=True), Clock("z", 0)) == [
-        ("Tick(a)", 60), ("Hear(z)", 65), ("Tick(a)", 120), ("Hear(z)", 125),
-    ]
-
-
-def test_messages_on_reliable_links_travel_as_fast_as_a_local_step() -> None:
-    """What stays inside a machine does not wait for the network."""
-    clocks = Clock("a", 1, sends=True), Clock("z", 0)
-    assert schedule(*clocks, links=(Link("a", "z", RELIABLE),)) == [("Tick(a)", 60), ("Hear(z)", 61)]
-
-
-def test_mending_takes_its_own_time() -> None:
-    """A fault of the budget comes after a perturbation's time, and its mending after a mending's."""
-    faults = Faults(pause=1, targets=("a",))
-    assert schedule(Clock("a", 1), faults=faults) == [("Pause(a)", 20), ("Resume(a)", 27), ("Tick(a)", 87)]
+@pytest.mark.parametrize(("clocks", "model", "expected"), [
+    ((Clock("a", 1, m.Kind.PERTURBATION, m.Kind.COMMAND, m.Kind.STEP),), {},
+     [("step(a)", 1), ("command(a)", 3), ("perturbation(a)", 20), ("Tick(a)", 60)]),
+    ((Clock("a", 2, sends=True), Clock("z", 0)), {},
+     [("Tick(a)", 60), ("Hear(z)", 65), ("Tick(a)", 120), ("Hear(z)", 125)]),
+    ((Clock("a", 1, sends=True), Clock("z", 0)), {"links": (m.Link("a", "z", m.RELIABLE),)},
+     [("Tick(a)", 60), ("Hear(z)", 61)]),
+    ((Clock("a", 1),), {"faults": m.Faults(pause=1, targets=("a",))},
+     [("Pause(a)", 20), ("Resume(a)", 27), ("Tick(a)", 87)]),
+    ((Clock("a", 5),), {"faults": SKEWED},
+     [("Tick(a)", 60), ("SkewClock(a)", 100), ("Tick(a)", 120), ("Tick(a)", 140), ("SetClock(a)", 150),
+      ("Tick(a)", 160), ("Tick(a)", 220)]),
+    ((Clock("a", 1, sends=True), Clock("z", 0)), {"faults": m.Faults(targets=("z",)), "gates": {"z": m.Gate(skew=300)}},
+     [("Tick(a)", 60), ("Hear(z)", 65)]),
+], ids=["kinds", "timers", "reliable links", "mending", "skew while it lasts", "skew and messages"])
+def test_steps_happen_at_their_times(clocks: tuple[Clock, ...], model: dict[str, Any], expected: Schedule) -> None:
+    """Each kind of step takes its own time, the earliest first. Timers are armed again when they have fired, and what
+    is sent arrives one latency later, on reliable links as fast as a local step. Mending takes its own time. A clock
+    that is skewed measures timeouts at its speed in between, and only timers go by an actor's clock."""
+    assert schedule(*clocks, **model) == expected
 
 
 @pytest.mark.parametrize(("skew", "tick"), [(100, 60), (300, 20), (200, 30), (50, 120), (25, 240)])
 def test_skewed_clock_fires_in_proportion_to_its_speed(skew: int, tick: int) -> None:
     """A clock at three times the speed fires after a third of the time, one at half the speed after twice the time."""
-    gates = {"a": Gate(skew=skew)}
-    happened = schedule(Clock("a", 3), Clock("z", 1), faults=Faults(targets=("a",)), gates=gates)
+    gates = {"a": m.Gate(skew=skew)}
+    happened = schedule(Clock("a", 3), Clock("z", 1), faults=m.Faults(targets=("a",)), gates=gates)
     assert [at for name, at in happened if name == "Tick(a)"] == [tick, 2 * tick, 3 * tick]
     assert ("Tick(z)", 60) in happened
-
-
-def test_skew_changes_the_timers_that_are_armed_under_it() -> None:
-    """A clock that is skewed at a moment and set at another one measures timeouts at its speed in between."""
-    faults = Faults(timed=(Timed("skew", ("a",), 100, 150),))
-    assert schedule(Clock("a", 5), faults=faults) == [
-        ("Tick(a)", 60), ("SkewClock(a)", 100), ("Tick(a)", 120), ("Tick(a)", 140), ("SetClock(a)", 150),
-        ("Tick(a)", 160), ("Tick(a)", 220),
-    ]
-
-
-def test_skew_does_not_change_how_long_messages_travel() -> None:
-    """Only timers go by an actor's clock."""
-    happened = schedule(
-        Clock("a", 1, sends=True), Clock("z", 0), faults=Faults(targets=("z",)), gates={"z": Gate(skew=300)}
-    )
-    assert happened == [("Tick(a)", 60), ("Hear(z)", 65)]
 
 
 @given(low=st.integers(0, 50), more=st.integers(0, 50), seed=st.integers(0, 99))
@@ -201,10 +152,10 @@ def test_scenarios_have_both_modes() -> None:
 
 
 @pytest.mark.parametrize("scenario", each_kind(TIMED))
-def test_time_never_goes_back(scenario: Scenario) -> None:
+def test_time_never_goes_back(scenario: m.Scenario) -> None:
     """In timed mode no step is earlier than the one before it, fair endings and all."""
     endings = 0
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    tables, plan = Tables(m.model_of(scenario)), plan_of(scenario)
     for seed in range(25):
         run = run_plain(tables, plan, RandomStrategy(seed))
         at = [time for time in times(run.trail) if time is not None]
@@ -215,18 +166,18 @@ def test_time_never_goes_back(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", each_kind(FREE))
-def test_free_mode_has_no_times(scenario: Scenario) -> None:
+def test_free_mode_has_no_times(scenario: m.Scenario) -> None:
     """In free mode neither the trail nor the history says when anything happened."""
-    run = run_of(scenario, 1)
+    run = run_of(scenario.name, 1)
     assert set(times(run.trail)) == set(event_times(run.recorder)) == {None}
     assert not any("at_us" in line for line in run.trail.lines())
 
 
 @pytest.mark.parametrize("scenario", each_kind(FREE[::3]))
-def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
+def test_any_scenario_may_be_timed(scenario: m.Scenario) -> None:
     """A scenario made for free mode runs in timed mode as well, and its times replay."""
     plan = attrs.evolve(plan_of(scenario), mode="timed")
-    tables = Tables(model_of(scenario))
+    tables = Tables(m.model_of(scenario))
     run = run_plain(tables, plan, RandomStrategy(3), Recorder())
     at = [time for time in times(run.trail) if time is not None]
     assert at == sorted(at) and len(at) == len(run.trail.choices)
@@ -235,11 +186,11 @@ def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.large)])
 @pytest.mark.parametrize("scenario", each_kind(TIMED))
-def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: Scenario, runs: int) -> None:
+def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: m.Scenario, runs: int) -> None:
     """A replay draws no time: in both runtimes the history gets the times of the trail, event by event."""
-    tables = Tables(model_of(scenario))
+    tables = Tables(m.model_of(scenario))
     for seed in range(runs):
-        run = run_of(scenario, seed, "pct" if seed % 2 else "random")
+        run = run_of(scenario.name, seed, "pct" if seed % 2 else "random", tables)
         assert event_times(run.recorder) == times(run.trail)
         for replay in (replay_plain, replay_on_trio):
             again = replay(run.trail, Recorder(), tables)
@@ -248,19 +199,10 @@ def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: S
             assert again.trail.choices == run.trail.choices
 
 
-@pytest.mark.parametrize("scenario", each_kind(TIMED))
-def test_timed_runs_on_trio_have_the_times_of_plain_runs(scenario: Scenario) -> None:
-    """Virtual time does not depend on the runtime."""
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-    for seed in range(4):
-        plain, on_trio = run_plain(tables, plan, RandomStrategy(seed)), run_on_trio(tables, plan, RandomStrategy(seed))
-        assert times(plain.trail) == times(on_trio.trail)
-
-
 def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A timed trail read back from its file is the same trail, once the references of its labels are spelled out."""
     path = tmp_path_factory.mktemp("trails") / "timed.trail.jsonl"
-    trail = run_of(found("leaders-crash"), 0).trail
+    trail = run_of("leaders-crash").trail
     trail.write(path)
     again = read_trail(path)
     assert times(again) == times(trail)
@@ -270,10 +212,9 @@ def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFact
 def test_timed_faults_of_a_scenario_happen_at_their_moments() -> None:
     """A broker of the scenario `rolling-restart` is down from 15 ms to 55 ms in every run, unless that is over before.
     """
-    scenario, seen = found("rolling-restart"), 0
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    tables, seen = Tables(resolve("rolling-restart")[0]), 0
     for seed in range(20):
-        trail = run_plain(tables, plan, RandomStrategy(seed)).trail
+        trail = run_of("rolling-restart", seed, tables=tables).trail
         main = trail.choices if trail.fair_from is None else trail.choices[: trail.fair_from]
         crashes = [chosen.at_us for chosen in main if chosen.label == "Crash(b1)"]
         restarts = [chosen.at_us for chosen in main if chosen.label == "Restart(b1)"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import pytest
+from support.runs.named_runs import registering
 from support.toys import toy_refinement as toy
 
-from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model, register, unregister
+from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import Session, run_plain
@@ -32,12 +33,7 @@ SERVED = ("Ask(f1)", "Ask(f1)", "Set", "Serve(f1) Fetch f1->reg number=1", "Set"
 """Two responses are under way."""
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy is registered during a test."""
-    register(toy.system())
-    yield
-    unregister("toy")
+toy_is_known = registering(toy.system())
 
 
 def model(flaw: str = "", faults: Faults = toy.HARD, **refinement: Any) -> Model:
@@ -125,7 +121,8 @@ def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
 
 
 def test_guard_that_an_actor_forgets_is_named() -> None:
-    """A register that confirms more than was reported leaves the spec; the guard it lacks is shown with values."""
+    """A register that confirms more than was reported leaves the spec; the guard it lacks is shown with values. Lines
+    of an explanation are wrapped, and the first one names the step."""
     refiner = Refiner(model("confirms-too-much", NO_FAULTS))
     totals = refine_runs(refiner.model, PLAN, range(3), refiner=refiner)
     assert totals.failed == 3 and totals.violated["ConfirmedIsHeld"] == 3
@@ -135,6 +132,8 @@ def test_guard_that_an_actor_forgets_is_named() -> None:
     (sentence,) = why.why
     assert sentence.startswith("its guard fails: toy_refinement.py:")
     assert sentence.endswith(': if known > view["copy[f1]"], with known = 1')
+    lines = why.lines(60)
+    assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)") and max(map(len, lines)) <= 60
 
 
 def test_guard_in_a_decision_function_is_named_with_it() -> None:
@@ -150,61 +149,40 @@ def test_guard_in_a_decision_function_is_named_with_it() -> None:
     assert refine_runs(model("", reordered, **STRICT), UNJUDGED, RUNS).failed == 0
 
 
-def test_explanation_fits_into_its_columns() -> None:
-    """Lines of an explanation are wrapped, and the first one names the step."""
-    refiner = Refiner(model("confirms-too-much", NO_FAULTS))
-    lines = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner)).lines(60)
-    assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)")
-    assert max(map(len, lines)) <= 60
-
-
 LATE = (
     "Set", "Ask(f1)", "Serve(f1) Fetch f1->reg number=1", "Set", "Apply(f1) Fetched reg->f1 number=1 value=1",
 )
 
 
-def test_response_applied_late_counts_when_it_was_served() -> None:
-    """The register has gone on when the response is applied: a Copy at the moment of serving, none later."""
-    refined = follow(Refiner(model(faults=NO_FAULTS)), LATE)
+ONE, TWO = "(f1) Fetched reg->f1 number=1", "(f1) Fetched reg->f1 number=2"
+CALM = {"faults": NO_FAULTS}
+
+
+@pytest.mark.parametrize(("of", "labels", "taken"), [
+    (CALM, LATE, "Set - Copy Set -"),
+    ({}, (*LATE[:3], "Drop Fetched reg->f1 number=1", "Ask(f1)"), "Set - - - -"),
+    ({}, LATE[:4], "Set - - Set"),
+    ({}, (*LATE[:3], "Duplicate Fetched reg->f1 number=1", "Apply(f1)", "Set", "IgnoreOldValue(f1)"),
+     "Set - Copy - - Set -"),
+    (CALM, (*SERVED, "Set", f"Apply{ONE}", f"Apply{TWO}"), "- - Set Copy Set Copy Set - -"),
+    (CALM, (*SERVED, "Set", f"Apply{TWO}", f"IgnoreOldValue{ONE}"), "- - Set - Set Copy Set - -"),
+], ids=["applied late", "lost", "never applied", "doubled", "in order", "overtaken"])
+def test_response_counts_when_it_was_served(of: dict[str, Any], labels: tuple[str, ...], taken: str) -> None:
+    """The register has gone on when a response is applied: a Copy at the moment of serving, none later. One that a
+    fault takes, or that is never applied, is none; the second copy of a response is ignored by the follower, and by the
+    mapping. Of responses under way together each counts, in their order, but for one that a newer one overtakes."""
+    refined = follow(Refiner(model(**of)), labels)
     assert refined.failure is None
-    assert refined.taken == (("Set",), (), ("Copy",), ("Set",), ())
+    assert refined.taken == tuple(() if action == "-" else (action,) for action in taken.split())
+
+
+def test_response_that_does_not_count_where_it_was_served_leaves_the_spec() -> None:
+    """So it is where the mapping knows nothing of serving; and a follower without its guard goes back to an old value,
+    which is not excused by its response having been served first."""
     unserved = follow(Refiner(model(faults=NO_FAULTS, served=(), **STRICT)), LATE)
     assert unserved.failure is not None and unserved.failure.step == 5
-
-
-def test_response_that_is_lost_never_counts() -> None:
-    """A response that a fault takes is no Copy; nor is one that is never applied."""
-    refiner = Refiner(model())
-    lost = follow(refiner, (*LATE[:3], "Drop Fetched reg->f1 number=1", "Ask(f1)"))
-    assert lost.failure is None and lost.actions == {"Set": 1}
-    assert follow(refiner, LATE[:4]).actions == {"Set": 2}
-
-
-def test_response_that_is_doubled_counts_once() -> None:
-    """The second copy of a response is ignored by the follower, and by the mapping."""
-    labels = (*LATE[:3], "Duplicate Fetched reg->f1 number=1", "Apply(f1)", "Set", "IgnoreOldValue(f1)")
-    refined = follow(Refiner(model()), labels)
-    assert refined.failure is None
-    assert refined.taken == (("Set",), (), ("Copy",), (), (), ("Set",), ())
-
-
-def test_responses_under_way_together_count_in_the_order_of_serving() -> None:
-    """Two responses applied in order are two Copies; where the newer one overtakes, the older one never counts."""
-    one, two = "(f1) Fetched reg->f1 number=1", "(f1) Fetched reg->f1 number=2"
-    refiner = Refiner(model(faults=NO_FAULTS))
-    in_order = follow(refiner, (*SERVED, "Set", f"Apply{one}", f"Apply{two}"))
-    assert in_order.failure is None
-    assert in_order.taken[3:] == (("Copy",), ("Set",), ("Copy",), ("Set",), (), ())
-    overtaken = follow(refiner, (*SERVED, "Set", f"Apply{two}", f"IgnoreOldValue{one}"))
-    assert overtaken.failure is None
-    assert overtaken.taken[3:] == ((), ("Set",), ("Copy",), ("Set",), (), ())
-
-
-def test_old_response_applied_after_a_newer_one_leaves_the_spec() -> None:
-    """A follower without its guard goes back; that the old response was served first does not excuse it."""
     refiner = Refiner(model("takes-old-values", NO_FAULTS, **STRICT))
-    labels = (*SERVED, "Apply(f1) Fetched reg->f1 number=2", "Apply(f1) Fetched reg->f1 number=1")
-    refined = follow(refiner, labels)
+    refined = follow(refiner, (*SERVED, f"Apply{TWO}", f"Apply{ONE}"))
     assert refined.failure is not None and refined.failure.step == 7
 
 
@@ -243,7 +221,7 @@ def test_extension_that_is_switched_off_is_missed() -> None:
 def test_action_of_the_spec_may_be_kept_to_some_actions_of_the_actors() -> None:
     """Forget is what a crash may be: a follower that goes back by itself is reported."""
     refiner = Refiner(model("takes-old-values", Faults(crash=1, targets=("f1",))))
-    labels = (*SERVED, "Apply(f1) Fetched reg->f1 number=2", "Apply(f1) Fetched reg->f1 number=1")
+    labels = (*SERVED, f"Apply{TWO}", f"Apply{ONE}")
     refined = follow(refiner, labels)
     assert refined.failure is not None and refined.failure.step == 7
     why = explain(refiner, refined.failure)
@@ -279,14 +257,11 @@ def shifted_mapping(view: View, ghost: Value) -> tuple[Mapping[str, Value], Valu
     return {**slots, "value": slots["value"] + 1}, after
 
 
-@pytest.mark.parametrize(
-    ("mapping", "said"),
-    [
-        (broken_mapping, "the mapping fails on this state with KeyError: 'nowhere' (test_refinement.py, line "),
-        (short_mapping, "the mapping gives a state without confirmed, copy[f1] and with extra, which the spec has not"),
-        (shifted_mapping, "the spec does not start in this state"),
-    ],
-)
+@pytest.mark.parametrize(("mapping", "said"), [
+    (broken_mapping, "the mapping fails on this state with KeyError: 'nowhere' (test_refinement.py, line "),
+    (short_mapping, "the mapping gives a state without confirmed, copy[f1] and with extra, which the spec has not"),
+    (shifted_mapping, "the spec does not start in this state"),
+])
 def test_mapping_that_gives_no_state_of_the_spec_is_reported(mapping: Any, said: str) -> None:
     """A mapping that fails, forgets slots or starts elsewhere is refused in the first state, and says where."""
     refiner = Refiner(model(mapping=mapping))

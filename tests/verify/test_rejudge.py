@@ -9,17 +9,17 @@ from typing import Any
 
 import attrs
 import pytest
-from support.runs.history_edits import Edit, Lines, compact, events_of, written
+from support.runs.history_edits import Edit, Lines, compact, events_of, put_right, written
 from support.runs.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
+from support.runs.named_runs import write_history_of
 
-from support.runs.history_edits import put_right  # isort: skip
 from harness.campaign import judging
 from harness.campaign.cells import Cell, cells
 from harness.campaign.event_columns import columns_of
 from harness.campaign.judging import BlockJudge, Row
-from harness.model import Model, find_scenario, model_of
-from harness.record import Recorder, header_of, read_history, write_history
-from harness.simulate.runs.plan import plan_of
+from harness.model import Model
+from harness.record import Recorder, read_history
+from harness.simulate.runs.plan import resolve
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
@@ -66,16 +66,11 @@ def with_initial(first: Mapping[str, Any]) -> dict[str, Any]:
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Three runs of each model, the first one short, as the tests of edited histories have it."""
     name, seed, steps = RUNS[request.param]
-    scenario = find_scenario(name)
-    assert scenario is not None
-    model, plan, folder = model_of(scenario), plan_of(scenario), tmp_path_factory.mktemp("runs")
+    (model, plan), folder = resolve(name), tmp_path_factory.mktemp("runs")
     tables, paths = Tables(model), []
-    for at, bound in ((seed, steps), (seed + 1, steps), (seed + 2, steps)):
-        recorder = Recorder()
-        run = run_plain(tables, attrs.evolve(plan, steps=bound), RandomStrategy(at), recorder)
-        path = folder / f"{at}.history.jsonl"
-        write_history(path, header_of(run.trail, model, "plain"), recorder, run.verdict.to_json())
-        paths.append(path)
+    for at in range(seed, seed + 3):
+        run = run_plain(tables, attrs.evolve(plan, steps=steps), RandomStrategy(at), Recorder())
+        paths.append(write_history_of(run, folder / f"{at}.history.jsonl"))
     return Recorded(model, cells([name])[0], tuple(paths))
 
 

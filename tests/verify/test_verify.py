@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from support.commands.command_line import call
 from support.runs.history_edits import compact, events_of, replays
+from support.runs.named_runs import registering, run_of, write_history_of
 from support.runs.trio_runs import run_on_trio
 from support.toys import toy_refinement as toy
 from support.toys.toy_histories import Edit, Line, edited, recorded
 
-from harness.model import Faults, register, unregister
-from harness.record import Recorder, header_of, open_history, write_history
+from harness.model import Faults
+from harness.record import Recorder, open_history
 from harness.simulate.runs.plan import resolve
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify.judge import FileJudge, JudgedFile
@@ -28,12 +29,7 @@ from harness.verify.scan import Scan
 LASTING = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy is registered during a test."""
-    register(toy.system())
-    yield
-    unregister("toy")
+toy_is_known = registering(toy.system())
 
 
 def judged(path: Path) -> JudgedFile:
@@ -83,11 +79,8 @@ def test_right_run_is_accepted_as_history_and_as_trail(history: Path) -> None:
 def test_run_on_trio_is_judged_from_its_history_alone(tmp_path: Path) -> None:
     """The runtime does not matter, nor is the trail needed."""
     model, plan = resolve("toy-crashing")
-    recorder = Recorder()
-    run = run_on_trio(Tables(model), plan, RandomStrategy(5), recorder)
-    path = tmp_path / "trio.history.jsonl"
-    write_history(path, header_of(run.trail, model, "trio"), recorder, run.verdict.to_json())
-    assert judged(path).findings == ()
+    run = run_on_trio(Tables(model), plan, RandomStrategy(5), Recorder())
+    assert judged(write_history_of(run, tmp_path / "trio.history.jsonl", model, "trio")).findings == ()
 
 
 def test_flawed_run_fails_property_and_refinement_with_an_explanation(tmp_path: Path) -> None:
@@ -115,22 +108,6 @@ def kinds_of(paths: Iterable[Path], run: Run) -> Counter[str]:
     return counts
 
 
-def test_swapped_pairs_are_found_or_are_legal(tmp_path: Path) -> None:
-    """Two neighbouring events in the other order are found for what they say, or are another run of the model."""
-    path = tmp_path / "run.history.jsonl"
-    run = recorded(path)
-    edits = (edited(path, swap(n)) for n in range(1, len(events_of(path)) - 1))
-    assert kinds_of(edits, run) == {"legal": 5, "refinement": 4, "record": 20, "actors": 2}
-
-
-def test_dropped_events_are_found_or_are_legal(tmp_path: Path) -> None:
-    """A run without one of its events is found for what is left; without the last one it is a run."""
-    path = tmp_path / "run.history.jsonl"
-    run = recorded(path)
-    edits = (edited(path, drop(n)) for n in range(1, len(events_of(path))))
-    assert kinds_of(edits, run) == {"legal": 1, "refinement": 5, "record": 25, "actors": 1}
-
-
 def numbers(events: list[Line]) -> Iterator[tuple[int, str, str]]:
     """Every number that a step leaves in the local state of an actor."""
     for n, event in enumerate(events):
@@ -138,13 +115,31 @@ def numbers(events: list[Line]) -> Iterator[tuple[int, str, str]]:
             yield from ((n, slot, field) for field, value in event["writes"][slot].items() if type(value) is int)
 
 
-def test_changed_offsets_are_found(tmp_path: Path) -> None:
-    """A number of an actor's state that is one too high is found, nearly always by a property or the refinement."""
+def swaps(events: list[Line]) -> list[Edit]:
+    return [swap(n) for n in range(1, len(events) - 1)]
+
+
+def drops(events: list[Line]) -> list[Edit]:
+    return [drop(n) for n in range(1, len(events))]
+
+
+def one_too_high(events: list[Line]) -> list[Edit]:
+    return [counted_up(*place) for place in numbers(events) if place[2] != "number"]
+
+
+@pytest.mark.parametrize(("family", "kinds"), [
+    (swaps, {"legal": 5, "refinement": 4, "record": 20, "actors": 2}),
+    (drops, {"legal": 1, "refinement": 5, "record": 25, "actors": 1}),
+    (one_too_high, {"refinement": 34, "property": 2, "actors": 2}),
+])
+def test_edits_are_found_or_are_legal(
+    family: Callable[[list[Line]], list[Edit]], kinds: dict[str, int], tmp_path: Path
+) -> None:
+    """Two neighbouring events in the other order, a run without one of its events, a number of an actor's state that
+    is one too high: found for what they say, or another run of the model."""
     path = tmp_path / "run.history.jsonl"
     run = recorded(path)
-    places = [place for place in numbers(events_of(path)) if place[2] != "number"]
-    edits = (edited(path, counted_up(*place)) for place in places)
-    assert kinds_of(edits, run) == {"refinement": 34, "property": 2, "actors": 2}
+    assert kinds_of((edited(path, edit) for edit in family(events_of(path))), run) == kinds
 
 
 def test_offset_that_was_never_confirmed_fails_property_and_refinement(history: Path) -> None:
@@ -171,33 +166,9 @@ def test_legal_edit_is_reported_as_legal(tmp_path: Path) -> None:
 def test_step_that_the_actors_would_not_take_is_told_apart(history: Path) -> None:
     """What the spec allows and the model's own actors do not do is a finding of its own."""
 
-    def edit(events: list[Line]) -> None:
-        next(event for event in events if event.get("action") == "Set")["detail"] = "by hand"
-
-    one = judged(edited(history, edit))
+    one = judged(edited(history, lambda events: first(events, "Set").update(detail="by hand")))
     assert one.findings == ("actors",)
     assert one.departed is not None and one.departed.sentence == "reg does not do this in the state before it"
-
-
-def test_message_that_was_never_sent_is_found(history: Path) -> None:
-    """A message can only be taken while it is on its way."""
-
-    def edit(events: list[Line]) -> None:
-        next(event for event in events if event.get("action") == "Serve")["received"]["number"] = 77
-
-    one = judged(edited(history, edit))
-    assert "record" in one.findings
-    assert "takes a message that is not on its way to it" in one.odd[0].sentence
-
-
-def test_actor_that_writes_what_is_anothers_is_found(history: Path) -> None:
-    """An actor writes its own state and nobody else's."""
-
-    def edit(events: list[Line]) -> None:
-        event = next(event for event in events if event.get("action") == "Set")
-        event["writes"]["f1"] = events[0]["initial"]["f1"]
-
-    assert judged(edited(history, edit)).odd[0].sentence == "reg writes f1, which is not its own"
 
 
 def test_operation_that_never_began_is_found(history: Path) -> None:
@@ -213,16 +184,6 @@ def test_operation_that_never_began_is_found(history: Path) -> None:
     assert oddity.sentence == "its op ends fetch of f1, which had not begun"
     outcomes.pop()
     assert judged(edited(history, edit)).odd == ()
-
-
-def test_time_that_goes_back_is_found(history: Path) -> None:
-    """Virtual time never goes back."""
-
-    def edit(events: list[Line]) -> None:
-        for n, event in enumerate(events):
-            event["at_us"] = 100 - n
-
-    assert "is before that of the step before it" in judged(edited(history, edit)).odd[0].sentence
 
 
 def test_recorded_violation_is_compared_with_the_states(tmp_path: Path) -> None:
@@ -302,10 +263,7 @@ def test_simulated_runs_are_held_against_the_spec() -> None:
 def test_state_that_is_no_state_is_a_finding_not_an_error(history: Path) -> None:
     """A slot that holds what its actor never has: properties and mapping cannot be evaluated, and say so."""
 
-    def edit(events: list[Line]) -> None:
-        next(event for event in events if event.get("action") == "Set")["writes"]["reg"] = 7
-
-    one = judged(edited(history, edit))
+    one = judged(edited(history, lambda events: first(events, "Set")["writes"].update(reg=7)))
     assert {"property", "refinement", "actors"} <= set(one.findings)
     assert one.explanation is not None
     assert "the mapping fails on this state with AttributeError" in one.explanation.why[0]
@@ -325,40 +283,44 @@ def test_fault_that_cannot_be_is_found(history: Path) -> None:
 
     def while_down(events: list[Line]) -> None:
         n = next(n for n, event in enumerate(events) if event.get("action") == "Crash")
-        asks = next(event for event in events if event.get("action") == "Ask")
-        events.insert(n + 1, {**asks, "sent": [], "writes": {"f1": events[n]["writes"]["f1"]}})
+        events.insert(n + 1, {**first(events, "Ask"), "sent": [], "writes": {"f1": events[n]["writes"]["f1"]}})
 
     found = {oddity.rule for oddity in judged(edited(history, while_down)).odd}
     assert "DownIsSilent" in found
 
 
-def test_flush_of_what_is_not_held_is_found(history: Path) -> None:
-    """A disk holds what its actor held when it flushed."""
-
-    def edit(events: list[Line]) -> None:
-        event = next(event for event in events if "disk[f1]" in event.get("writes", {}) and event["process"] == "f1")
-        event["writes"]["disk[f1]"] = {name: 9 for name in event["writes"]["disk[f1]"]}
-
-    assert judged(edited(history, edit)).odd[0].rule == "DiskIsWhatWasHeld"
+def first(events: list[Line], action: str) -> Line:
+    return next(event for event in events if event.get("action") == action)
 
 
-def test_start_that_is_none_is_found(history: Path) -> None:
-    """A run starts in an initial state of its model."""
+def flushed(events: list[Line]) -> Line:
+    return next(event for event in events if "disk[f1]" in event.get("writes", {}) and event["process"] == "f1")
 
-    def edit(events: list[Line]) -> None:
-        events[0]["initial"]["budget"]["drop"] += 1
 
-    assert judged(edited(history, edit)).odd[0].rule == "StartsInInitialState"
+@pytest.mark.parametrize(("edit", "rule", "said"), [
+    (lambda events: first(events, "Serve")["received"].update(number=77),
+     "TakenWasUnderWay", "takes a message that is not on its way to it"),
+    (lambda events: first(events, "Set")["writes"].update(f1=events[0]["initial"]["f1"]),
+     "OwnStateOnly", "^reg writes f1, which is not its own$"),
+    (lambda events: [event.update(at_us=100 - n) for n, event in enumerate(events)],
+     "TimeGoesOn", "is before that of the step before it"),
+    (lambda events: flushed(events)["writes"].update(
+        {"disk[f1]": dict.fromkeys(flushed(events)["writes"]["disk[f1]"], 9)}), "DiskIsWhatWasHeld", ""),
+    (lambda events: events[0]["initial"]["budget"].update(drop=events[0]["initial"]["budget"]["drop"] + 1),
+     "StartsInInitialState", ""),
+], ids=["a message never sent", "another's state", "time that goes back", "a flush of nothing", "a start that is none"])
+def test_what_no_run_does_is_found(edit: Edit, rule: str, said: str, history: Path) -> None:
+    """A message is taken while it is on its way, an actor writes its own state, virtual time goes on, a disk holds what
+    its actor held when it flushed, and a run starts in an initial state of its model."""
+    one = judged(edited(history, edit))
+    assert "record" in one.findings and one.odd[0].rule == rule and re.search(said, one.odd[0].sentence)
 
 
 @pytest.mark.usefixtures("settled")
 def test_history_is_judged_alike_where_tables_start_over(tmp_path: Path) -> None:
     """One pass in bounded memory finds what tables that keep everything find, of a right run and of a wrong one."""
-    model, plan = resolve("leaders-move")
-    recorder = Recorder()
-    run = run_plain(Tables(model), plan, RandomStrategy(1), recorder)
-    right = tmp_path / "right.history.jsonl"
-    write_history(right, header_of(run.trail, model, "plain"), recorder, run.verdict.to_json())
+    model, _ = resolve("leaders-move")
+    right = write_history_of(run_of("leaders-move", 1), tmp_path / "right.history.jsonl")
     for path, found in ((right, 0), (edited(right, swap(20)), 1)):
         scans = []
         for budget in (1, 1_000_000_000):

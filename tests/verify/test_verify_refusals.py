@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.commands.command_line import call
 from support.runs.history_edits import compact
+from support.runs.named_runs import registering
 from support.toys import toy_refinement as toy
 from support.toys.toy_histories import Edit, edited, recorded
 
-from harness.model import register, unregister
-
-
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """The toy is registered during a test."""
-    register(toy.system())
-    yield
-    unregister("toy")
+toy_is_known = registering(toy.system())
 
 
 @pytest.fixture

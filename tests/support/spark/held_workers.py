@@ -1,12 +1,14 @@
 """Workers of a campaign that wait for its driver, in place of `make_blocks`: so no test depends on which is faster.
 
 They do not wait for ever: a driver that fails is a test that fails. Each function returns one that is made inside of
-it, which Spark hands to its workers as a whole: they know the project, but not its tests.
+it, which Spark hands to its workers as a whole: they know the project, but not its tests. `workers_of` finds those of
+a driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +79,13 @@ def in_step_with(shown: Path, times: int) -> MakeBlocks:
             BlockProgress.report = report  # type: ignore[method-assign]
 
     return make
+
+
+def workers_of(driver: int) -> list[int]:
+    """Return the Python workers of a driver: children of the daemon that its Java process has."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    of = parents.get
+    return [number for number in sorted(parents) if of(of(of(number, 0), 0), 0) == driver]

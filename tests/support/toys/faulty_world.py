@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -68,6 +68,7 @@ class World:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.state: State = model.initial_states()[0]
+        self.before = self.state
 
     @property
     def labels(self) -> list[str]:
@@ -77,7 +78,7 @@ class World:
         """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
         for label in labels:
             (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
-            self.state = self.model.apply(self.state, choice)
+            self.before, self.state = self.state, self.model.apply(self.state, choice)
         return choice
 
     def lost(self, label: str) -> tuple[Message, ...]:
@@ -87,8 +88,12 @@ class World:
 
     def settle(self) -> None:
         """Send and deliver until nothing is left to do without faults and mending."""
-        while going := [c for c in self.model.choices(self.state) if c.step.kind is Kind.STEP]:
-            self.state = self.model.apply(self.state, going[0])
+        self.go_on(lambda choice: choice.step.kind is Kind.STEP)
+
+    def go_on(self, wanted: Callable[[Choice], bool], at: int = 0) -> None:
+        """Take steps of a kind until there are none, whichever of those that are possible stands at this place."""
+        while going := list(filter(wanted, self.model.choices(self.state))):
+            self.state = self.model.apply(self.state, going[at])
 
     def offers(self, action: str) -> bool:
         return any(label.split("(")[0].split(" ")[0] == action for label in self.labels)
