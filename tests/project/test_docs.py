@@ -34,19 +34,17 @@ def page_called(name: str) -> Path:
     return next(page for page in PAGES if page.name == name)
 
 
-@pytest.mark.parametrize("name", names(large=False))
-def test_docs_page_is_true(name: str, tmp_path: Path) -> None:
-    """Each block of the page runs in order and shows what it says, but for those that take long or are excepted."""
-    done = follow(page_called(name), tmp_path)
-    assert set(done.values()) <= {RAN, LATER, LEFT_OUT}
+@pytest.mark.parametrize(("name", "large"), [
+    *((name, False) for name in names(large=False)),
+    *(pytest.param(name, True, marks=pytest.mark.large) for name in names(large=True) if not guide(page_called(name))),
+])
+def test_docs_page_is_true(name: str, large: bool, tmp_path: Path) -> None:
+    """Each block of the page runs in order and shows what it says, but for those that are excepted.
 
-
-@pytest.mark.large
-@pytest.mark.parametrize("name", [name for name in names(large=True) if not guide(page_called(name))])
-def test_docs_page_is_true_with_what_takes_long(name: str, tmp_path: Path) -> None:
-    """Likewise with the blocks that take long; nothing is left for later."""
-    done = follow(page_called(name), tmp_path, large=True)
-    assert set(done.values()) <= {RAN, LEFT_OUT}
+    Those that take long are left for the large tests, which leave nothing.
+    """
+    done = follow(page_called(name), tmp_path, large)
+    assert set(done.values()) <= {RAN, LEFT_OUT, *([] if large else [LATER])}
 
 
 def test_docs_blocks_that_no_test_runs_are_few_and_have_a_reason() -> None:

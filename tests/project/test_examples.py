@@ -5,7 +5,6 @@ Source of the figures: stateright 0.31, examples/2pc.rs, paxos.rs, linearizable-
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,29 +13,23 @@ from typing import Any
 import attrs
 import pytest
 from support.commands.command_line import call
-from support.paths import ROOT
 from support.searches.plain_search import search
+from support.toys import own_protocols
 
-from harness.model import Faults, FrozenMap, Model, System, View, find_model, fresh, register, registry, systems
+from harness.model import Faults, FrozenMap, Model, System, View, find_model, fresh, register
 from harness.record import Event
 from harness.verify.well_formed import wrong_with
 
 EXAMPLES = ("two_phase_commit", "single_copy_register", "quorum_register", "paxos")
-MODULES = (*EXAMPLES, "register")
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered() -> Iterator[None]:
     """The examples are registered during a test, and forgotten after it."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
-    before = list(registry._EXTRA)
-    for name in EXAMPLES:
-        register(import_module(name).system())
-    yield
-    registry._EXTRA[:] = before
-    systems.cache_clear()
-    for name in MODULES:
-        sys.modules.pop(name, None)
+    with own_protocols.registered(*EXAMPLES):
+        yield
+
+
 
 
 def distinct(tmp_path: Path, *arguments: object) -> int:
