@@ -14,17 +14,11 @@ from support.commands.command_line import call, files_below, refused
 from harness.model import Refusal
 from harness.record.files import write_atomically
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
 GIST = ("simulate", "transactions/gist")
 CHECK = ("check", "transactions/gist")
 TEMPORAL = (*CHECK, "--property", "EventuallyAllClientsGetPid")
 PULSAR = ("check", "compaction/pulsar")
-
-
-@pytest.fixture(autouse=True)
-def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that a command leaves in its folder goes unseen."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,12 @@ writes the pages anew; then read the difference.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import click
 import pytest
-from support.docs.docs_blocks import PAGES, ROOT, Block, DocsError, agrees, blocks, commands, masked, renewed, update
+from support.docs.docs_blocks import PAGES, Block, DocsError, agrees, blocks, commands, masked, renewed, update
 from support.docs.docs_runner import EXCEPTIONS, LATER, LEFT_OUT, RAN, Answer, check_target, follow, guide
 
 from harness.cli.group import cli
@@ -79,41 +77,6 @@ def test_docs_name_commands_options_and_targets_that_there_are() -> None:
             wrong += [(page, what, option) for option in sorted(options - known)]
             wrong += [(page, what)] if command is None else []
     assert wrong == []
-
-
-@pytest.mark.parametrize(("target", "runs"), [
-    ("run", ["kafka-proto", "hunt", "--out", "out"]),
-    ("hunt-thorough", ["kafka-proto", "hunt", "--thorough", "--out", "out"]),
-    ("demo", ["kafka-proto", "demo"]),
-    ("table", ["python", "benchmarks/published_table.py"]),
-])
-def test_make_runs_what_the_readme_says(target: str, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make run` hunts, `make demo` starts the demo, `make table` prints the table."""
-    command, checked = handed_over(target, monkeypatch)
-    assert [Path(command[0]).name, *command[1:]] == runs
-    assert checked == []
-
-
-def handed_over(target: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[list[str]]]:
-    """Return the command that a target of make ends with, and those that must succeed before it."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    monkeypatch.chdir(ROOT)
-    import bootstrap
-
-    checked: list[list[str]] = []
-    given: list[list[str]] = []
-
-    def hand_over(command: list[str]) -> NoReturn:
-        given.append(command)
-        raise SystemExit(0)
-
-    monkeypatch.setattr(bootstrap, "setup", lambda: False)
-    monkeypatch.setattr(bootstrap, "check_first", lambda *found: checked.extend(found))
-    monkeypatch.setattr(bootstrap, "hand_over", hand_over)
-    with pytest.raises(SystemExit):
-        bootstrap.main([target])
-    sys.modules.pop("bootstrap")
-    return given[0], checked
 
 
 @pytest.fixture
