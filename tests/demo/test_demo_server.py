@@ -24,11 +24,6 @@ from harness.demo.web import server, shared_session
 TXN = "kafka/4.0"
 
 
-def steps(picture: Json) -> list[str]:
-    """Return the labels of the steps that a tab shows."""
-    return [step["label"] for step in picture["steps"]]
-
-
 def test_two_tabs_are_in_step_and_one_that_comes_late_sees_the_same(site: Site) -> None:
     """What one of them does, the other shows; changes are sent as changes."""
     with tabs(site, 2) as (one, other):

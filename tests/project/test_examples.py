@@ -41,21 +41,17 @@ def distinct(tmp_path: Path, *arguments: object) -> int:
     return states
 
 
-@pytest.mark.parametrize(("managers", "states", "orbits"), [(3, 288, 80), (5, 8_832, 314)])
-def test_two_phase_commit_has_the_pinned_states(managers: int, states: int, orbits: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("managers", "engine", "states", "orbits"), [
+    (3, "auto", 288, 80), (5, "auto", 8_832, 314), pytest.param(7, "python", 296_448, 920, marks=pytest.mark.large),
+    pytest.param(7, "kernel", 296_448, 920, marks=pytest.mark.large),
+])
+def test_two_phase_commit_has_the_pinned_states(
+    managers: int, engine: str, states: int, orbits: int, tmp_path: Path
+) -> None:
     """All states, and the exact number of their classes under renaming."""
-    size = ("two-phase-commit", "--size", f"resource-managers={managers}")
+    size = ("two-phase-commit", "--size", f"resource-managers={managers}", "--engine", engine)
     assert distinct(tmp_path, *size) == states
     assert distinct(tmp_path, *size, "--symmetry") == orbits
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("engine", ["python", "kernel"])
-def test_two_phase_commit_of_seven_has_the_pinned_states(engine: str, tmp_path: Path) -> None:
-    """With seven resource managers, by both engines, and up to renaming."""
-    size = ("two-phase-commit", "--size", "resource-managers=7", "--engine", engine)
-    assert distinct(tmp_path, *size) == 296_448
-    assert distinct(tmp_path, *size, "--symmetry") == 920
 
 
 @pytest.mark.parametrize("engine", ["python", "kernel", "plain"])

@@ -76,26 +76,22 @@ def test_lock_service_is_one_short_file_that_imports_the_vocabulary_only() -> No
     assert {name for name in imported if name.startswith("harness")} == {"harness.model"}
 
 
-@pytest.mark.parametrize("variant", ["fifo", "hasty"])
-@pytest.mark.parametrize(("network", "counts"), [("bag", (104, 169, 16)), ("fifo", (96, 151, 16))])
-def test_lock_service_holds_mutual_exclusion_without_faults(
-    variant: str, network: str, counts: tuple[int, int, int]
+@pytest.mark.parametrize(("network", "variants", "faults", "counts"), [
+    ("bag", ("fifo", "hasty"), NO_FAULTS, (104, 169, 16)), ("fifo", ("fifo", "hasty"), NO_FAULTS, (96, 151, 16)),
+    ("bag", ("fifo",), ONE_DUPLICATE, (764, 1709, 18)), ("fifo", ("fifo",), ONE_DUPLICATE, (588, 1227, 18)),
+])
+def test_lock_service_holds_mutual_exclusion(
+    network: str, variants: tuple[str, ...], faults: Faults, counts: tuple[int, int, int]
 ) -> None:
-    """A complete search finds no violation in either variant, and a client that waited is granted the lock."""
-    found = search(find_model("lock-service").make({}, {"variant": variant}, network), ("MutualExclusion",))
-    assert found.violated is None
-    assert (found.distinct, found.generated, found.depth) == counts
-    assert found.witnessed == {"GrantedAfterWaiting"}
+    """A complete search finds no violation without faults, nor of the repaired variant with any one message doubled.
 
-
-@pytest.mark.parametrize(("network", "counts"), [("bag", (764, 1709, 18)), ("fifo", (588, 1227, 18))])
-def test_lock_service_repaired_holds_mutual_exclusion_with_a_duplicate(
-    network: str, counts: tuple[int, int, int]
-) -> None:
-    """A complete search finds no violation of the repaired variant when one message, any one, is duplicated."""
-    found = search(find_model("lock-service").make({}, {}, network, ONE_DUPLICATE), ("MutualExclusion",))
-    assert found.violated is None
-    assert (found.distinct, found.generated, found.depth) == counts
+    A client that waited is granted the lock.
+    """
+    for variant in variants:
+        model = find_model("lock-service").make({}, {"variant": variant}, network, faults)
+        found = search(model, ("MutualExclusion",))
+        assert (found.violated, found.witnessed) == (None, {"GrantedAfterWaiting"})
+        assert (found.distinct, found.generated, found.depth) == counts
 
 
 @pytest.mark.parametrize("network", ["bag", "fifo"])
