@@ -331,7 +331,7 @@ find => {
 
 
 def test_a_cluster_without_faults_has_no_ticked_box_for_them(tab: Tab) -> None:
-    """A tour says its sizes and that faults are off, and so does the box, which can be ticked where there are faults."""
+    """A tour says its sizes and that faults are off; so does the box, which can be ticked where there are faults."""
     tab.post("tour", name="tx-01")
     said = tab.page.inner_text(".tour-about")
     assert said.endswith("faults are off.")
