@@ -55,7 +55,7 @@ def _pages() -> Mapping[str, Mapping[str, Row]]:
     def row(module: str, first: int, last: int, guard: str, effect: str) -> Row:
         return Row(modules[module], first, last, guard, effect)
 
-    return {page: {action: row(*said["at"], said["guard"], said["effect"]) for action, said in rows.items()}
+    return {page: {action: row(*said["at"], guard=said["guard"], effect=said["effect"]) for action, said in rows.items()}
             for page, rows in table["pages"].items()}
 
 
