@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -52,11 +53,11 @@ def _pages() -> Mapping[str, Mapping[str, Row]]:
     table = tomllib.loads((DATA / "spec_rows.toml").read_text(encoding="utf-8"))
     modules = {name: Module(name, **said) for name, said in table["modules"].items()}
 
-    def row(module: str, first: int, last: int, guard: str, effect: str) -> Row:
-        return Row(modules[module], first, last, guard, effect)
+    def row(said: Mapping[str, Any]) -> Row:
+        module, first, last = said["at"]
+        return Row(modules[module], first, last, said["guard"], said["effect"])
 
-    return {page: {action: row(*said["at"], guard=said["guard"], effect=said["effect"]) for action, said in rows.items()}
-            for page, rows in table["pages"].items()}
+    return {page: {action: row(said) for action, said in rows.items()} for page, rows in table["pages"].items()}
 
 
 ROWS = _pages()
