@@ -8,6 +8,13 @@ import pytest
 from support.commands.command_line import call
 
 
+@pytest.fixture
+def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let commands run in a folder of their own: nothing that one leaves there goes unseen."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with trails and histories of a run without faults, one with faults, and one with a fair cycle."""

@@ -10,16 +10,9 @@ from typing import Any
 import pytest
 from support.commands.command_line import Outcome, call, refused
 
-GIST = ("simulate", "transactions/gist")
+pytestmark = pytest.mark.usefixtures("empty_folder")
 Lines = list[dict[str, Any]]
 Edit = Callable[[Lines], object]
-
-
-@pytest.fixture(autouse=True)
-def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that a command leaves in its folder goes unseen."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
 
 
 def with_header(**fields: Any) -> Edit:

@@ -14,17 +14,11 @@ from support.commands.command_line import call, files_below, refused
 from harness.model import Refusal
 from harness.record.files import write_atomically
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
 GIST = ("simulate", "transactions/gist")
 CHECK = ("check", "transactions/gist")
 TEMPORAL = (*CHECK, "--property", "EventuallyAllClientsGetPid")
 PULSAR = ("check", "compaction/pulsar")
-
-
-@pytest.fixture(autouse=True)
-def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that a command leaves in its folder goes unseen."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
 
 
 @pytest.mark.parametrize(
@@ -86,6 +80,8 @@ def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ((*PULSAR, "--size", "compactions=0"), "size compactions of compaction/pulsar must be between 1 and 6, not 0"),
         ((*PULSAR, "--set", "producer=maybe"), "must be one of true, false, not 'maybe'"),
         ((*CHECK, "--size", "clients=7"), "size clients of transactions/gist must be between 1 and 6, not 7"),
+        (("check", "kafka/4.0", "--engine", "python", "--reduce", "numbers"),
+         "--engine python has no --reduce numbers; give --engine plain, or leave it out"),
         ((*CHECK, "--engine", "java"), "'java' is not one of 'auto', 'python', 'kernel'"),
         ((*CHECK, "--memory", "0"), "--memory takes gigabytes, more than 0, not 0; leave it out for no limit"),
         ((*CHECK, "--memory", "nan"), "--memory takes gigabytes, more than 0, not nan"),

@@ -14,12 +14,6 @@ from harness.record.wording import agreeing, counted, some_of
 MODELS = ("transactions/diary-01", "transactions/gist", "replication/kip-320", "replication/kip-320/actors")
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command run in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(("name", "known", "meant"), [
     ("transactions/gits", MODELS, ("transactions/gist",)),
     ("gits", MODELS, ("transactions/gist",)),
@@ -79,7 +73,7 @@ def test_question_lists_what_may_have_been_meant() -> None:
     (("import", "x", "--as", "jepsn"), "did you mean jepsen?"),
     (("demo", "transactions/gist", "--faults", "generos"), "did you mean generous?"),
 ])
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("empty_folder")
 def test_mistyped_name_is_answered_with_the_one_that_was_meant(arguments: tuple[str, ...], said: str) -> None:
     """Wherever the command line takes a name, a slip gets a question, in one sentence with exit code 2."""
     assert said in call(*arguments).refusal
@@ -184,7 +178,7 @@ def test_everything_can_be_shown_in_full_in_80_columns(monkeypatch: pytest.Monke
             assert long == []
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("empty_folder")
 @pytest.mark.parametrize("name", ["transactions/gist", "kafka/4.0", "s4-copied-tail", "exactly-once-zombie"])
 def test_commands_that_are_shown_can_be_run(name: str) -> None:
     """As they stand, but for fewer runs; the demo, which goes on until it is ended, is asked for its help."""

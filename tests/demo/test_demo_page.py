@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.commands.command_line import call
 from support.demo.browser import Tab, served
-from support.demo.page_hands import NINE
+from support.demo.page_hands import NINE, nine
 from support.demo.page_scripts import OVERLAPS
 
 from harness.model import find_tour, tours
@@ -336,21 +336,13 @@ SCROLLERS = """
 
 @pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
 @pytest.mark.parametrize(
-    "what",
-    [
-        {"what": RP_01, "sizes": {"replicas": 2}},
-        NINE,
-    ],
-    ids=["few lifelines", "nine lifelines"],
+    "what", [{"what": RP_01, "sizes": {"replicas": 2}}, NINE], ids=["few lifelines", "nine lifelines"]
 )
 def test_no_texts_overlap(tab: Tab, size: tuple[int, int], what: dict[str, Any]) -> None:
     """At both sizes, few lifelines or nine: each text has its room, and one region alone scrolls."""
     page = tab.page
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    tab.post("open", **what)
-    tab.post("strategy", strategy="random", seed=1, inject_faults=True, speed=0)
-    tab.post("run", steps=60)
-    tab.at(60)
+    nine(tab, 60, faults=True, what=what)
     measured = page.evaluate(OVERLAPS)
     assert measured["count"] > 30 and measured["found"] == []
     assert page.evaluate(SCROLLERS) == ["stage"]
@@ -358,12 +350,8 @@ def test_no_texts_overlap(tab: Tab, size: tuple[int, int], what: dict[str, Any])
 
 def test_long_run_draws_what_is_visible_only(tab: Tab) -> None:
     """A thousand steps are a hundred rows in the page at most, wherever it is scrolled to."""
-    tab.post("open", **NINE)
-    tab.post("strategy", strategy="random", seed=1, inject_faults=True, speed=0)
-    tab.post("run", steps=1000)
+    nine(tab, 1000, faults=True)
     page = tab.page
-    tab.page.set_default_timeout(30_000)
-    tab.at(1000)
     for place in (0, 0.5, 1):
         page.evaluate(
             "part => { const s = document.querySelector('#stage'); s.scrollTop = part * s.scrollHeight; }", place

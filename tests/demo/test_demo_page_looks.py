@@ -331,9 +331,11 @@ find => {
 
 
 def test_a_cluster_without_faults_has_no_ticked_box_for_them(tab: Tab) -> None:
-    """A tour says that faults are off, and so does the box, which cannot be ticked; where there are faults, it can."""
+    """A tour says its sizes and that faults are off; so does the box, which can be ticked where there are faults."""
     tab.post("tour", name="tx-01")
-    assert tab.page.inner_text(".tour-about").endswith("faults are off.")
+    said = tab.page.inner_text(".tour-about")
+    assert said.endswith("faults are off.")
+    assert all(f"{name} {number}" in said for name, number in tab.known("store.session.sizes").items())
     box = tab.page.locator("#set-faults")
     assert (box.is_checked(), box.is_enabled()) == (False, False)
     assert box.locator("xpath=..").get_attribute("title") == "Faults are off: there are none in this cluster."

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.demo.browser import COMMAND, Tab, served
+from support.demo.browser import Tab, served
 
 from harness.model import find_tour
 
@@ -73,15 +72,6 @@ def test_search_in_open_says_where_nothing_fits_and_finds_tours(tab: Tab) -> Non
     page.click("#open-go")
     page.wait_for_selector("#tour-next")
     assert tab.known("store.tour.name") == "zombie"
-
-
-def test_tour_says_its_sizes_and_that_faults_are_off(tab: Tab) -> None:
-    """On its card, from the start."""
-    tab.post("tour", name="commit")
-    said = tab.page.inner_text(".tour-about")
-    for name, number in tab.known("store.session.sizes").items():
-        assert f"{name} {number}" in said
-    assert said.endswith("faults are off.")
 
 
 def test_violation_is_found_in_the_background_and_shrunk(tab: Tab) -> None:
@@ -197,13 +187,6 @@ def test_disabled_verb_says_why_in_its_tooltip(tab: Tab) -> None:
     )
 
 
-def served_at(port: str) -> subprocess.Popen[str]:
-    """Start a demo on a port, and return its process once it serves."""
-    process = subprocess.Popen([*COMMAND, FIRST, "--port", port], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and "http://" in process.stdout.readline()
-    return process
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_dead_server_is_told_on_a_banner_and_found_again(chromium: Any, tmp_path: Path, how: signal.Signals) -> None:
     """Whether it ended in order or not: the page says so, verbs say so, and it goes on when there is one again."""
@@ -221,11 +204,7 @@ def test_dead_server_is_told_on_a_banner_and_found_again(chromium: Any, tmp_path
         assert len(labels(alone)) == 1
         page.click("#retry")
         assert page.locator("#banner [role=alert]").count() == 1
-        again = served_at(where.rstrip("/").rpartition(":")[2])
-        try:
+        with served(FIRST, port=where.rstrip("/").rpartition(":")[2]):
             page.wait_for_selector("#banner [role=alert]", state="detached", timeout=20_000)
             alone.until("store.steps.length === 0")
-        finally:
-            again.terminate()
-            again.communicate(timeout=30)
         context.close()

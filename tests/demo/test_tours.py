@@ -101,12 +101,6 @@ def test_promises_that_are_not_kept_are_noticed() -> None:
     assert shortcomings(silent) == ["caption 5 is empty or long"]
 
 
-def test_find_tour_refuses_an_unknown_name() -> None:
-    """The sentence lists those that there are."""
-    with pytest.raises(Refusal, match=r"'comit'; did you mean commit\? the tours are commit, abort, "):
-        find_tour("comit")
-
-
 def test_two_tours_of_one_name_are_refused(registered: None) -> None:
     """Otherwise one of them could not be asked for."""
     with pytest.raises(Refusal, match="two tours have the name 'commit'; give one of them another name"):

@@ -18,64 +18,54 @@ def benchmark(*arguments: str, path: str | None = None) -> subprocess.CompletedP
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--only", "diary-3"), "there is no case 'diary-3'; the cases are diary-01, diary-02, "),
-        (("--tlc", "tla2tools.jar"), "TLC needs both --tlc CLASSPATH and --modules FOLDER"),
-        (("--only", "three-clients", "--engine", "python"), "three-clients is too large for --engine python"),
-        (("--modules", "."), "TLC needs both --tlc CLASSPATH and --modules FOLDER"),
-    ],
-)
-def test_benchmark_refuses_in_one_sentence(arguments: tuple[str, ...], said: str) -> None:
-    """An unknown case, one that the engine cannot do, and half of what TLC needs are refused."""
-    done = benchmark(*arguments)
+def program(path: Path, text: str) -> None:
+    """Write a stand-in for a program."""
+    path.write_text(f"#!/bin/sh\n{text}", encoding="utf-8")
+    path.chmod(0o755)
+
+
+HALF = "TLC needs both --tlc CLASSPATH and --modules FOLDER"
+TLC = ("--tlc", "tla2tools.jar")
+
+
+@pytest.mark.parametrize(("arguments", "has_java", "said"), [
+    (("--only", "diary-3"), None, "there is no case 'diary-3'; the cases are diary-01, diary-02, "),
+    (TLC, None, HALF), (("--modules", "."), None, HALF),
+    (("--only", "three-clients", "--engine", "python"), None, "three-clients is too large for --engine python"),
+    ((*TLC, "--modules", "."), False,
+     "TLC needs Java, and there is no java on the PATH; install one or leave out --tlc\n"),
+    (("--tlc", "{0}/absent.jar", "--modules", "{0}"), True,
+     "the class path of TLC names {0}/absent.jar, which does not exist\n"),
+    (("--tlc", "{0}/java", "--modules", "{0}"), True, "{0}/diary-01/kafka_transactions.tla is missing"),
+    (("--stateright", "{0}", "--only", "2pc-7"), None,
+     "{0}/2pc is missing; build stateright's examples and give "),
+])
+def test_benchmark_refuses_in_one_sentence(
+    arguments: tuple[str, ...], has_java: bool | None, said: str, tmp_path: Path
+) -> None:
+    """An unknown case, one that the engine cannot do, half of what TLC needs, and what is not there, by its name.
+
+    Where Java matters, a stand-in for it is enough.
+    """
+    if has_java:
+        program(tmp_path / "java", "")
+    done = benchmark(*(word.format(tmp_path) for word in arguments), path=None if has_java is None else str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(said)
-    assert done.stderr.count("\n") == 1
-
-
-def test_benchmark_says_that_java_is_missing(tmp_path: Path) -> None:
-    """Without a java on the PATH, TLC is refused."""
-    done = benchmark("--tlc", "tla2tools.jar", "--modules", ".", path=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "TLC needs Java, and there is no java on the PATH; install one or leave out --tlc\n"
-
-
-def test_benchmark_names_a_missing_class_path_and_a_missing_module(tmp_path: Path) -> None:
-    """What does not exist is named: an entry of the class path, then a module. A stand-in for java is enough."""
-    java = tmp_path / "java"
-    java.write_text("#!/bin/sh\n", encoding="utf-8")
-    java.chmod(0o755)
-    done = benchmark("--tlc", str(tmp_path / "absent.jar"), "--modules", str(tmp_path), path=str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr == f"the class path of TLC names {tmp_path / 'absent.jar'}, which does not exist\n"
-    done = benchmark("--tlc", str(java), "--modules", str(tmp_path), path=str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"{tmp_path / 'diary-01' / 'kafka_transactions'}.tla is missing")
-
-
-def test_benchmark_names_a_missing_example_of_stateright(tmp_path: Path) -> None:
-    """A folder without the built examples is refused, with where they would be."""
-    done = benchmark("--stateright", str(tmp_path), "--only", "2pc-7")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{tmp_path / '2pc'} is missing; build stateright's examples and give ")
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(said.format(tmp_path)) and done.stderr.count("\n") == 1
 
 
 @pytest.mark.large
 def test_benchmark_compares_with_stateright_where_the_states_are_as_many(tmp_path: Path) -> None:
     """Both are run as whole processes; another count ends the benchmark. A stand-in for the example is enough."""
     example = tmp_path / "2pc"
-    example.write_text("#!/bin/sh\necho 'Done. states=1745408, unique=296448, depth=23, sec=1'\n", encoding="utf-8")
-    example.chmod(0o755)
+    program(example, "echo 'Done. states=1745408, unique=296448, depth=23, sec=1'\n")
     done = benchmark("--stateright", str(tmp_path), "--only", "2pc-7", "--engine", "python", "--json")
     ours, theirs = json.loads(done.stdout)
     assert (ours["engine"], theirs["engine"], ours["distinct"], theirs["distinct"]) == (
         "python", "stateright", 296_448, 296_448
     )
     assert (ours["stateright_goal"], ours["stateright_cpu_ratio"] >= 0) == (1, True)
-    example.write_text("#!/bin/sh\necho 'Done. states=1745408, unique=296447, depth=23, sec=1'\n", encoding="utf-8")
+    program(example, "echo 'Done. states=1745408, unique=296447, depth=23, sec=1'\n")
     done = benchmark("--stateright", str(tmp_path), "--only", "2pc-7", "--engine", "python")
     assert (done.returncode, "stateright found 296,447" in done.stderr) == (1, True)
 

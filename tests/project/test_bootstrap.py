@@ -158,6 +158,25 @@ def imported(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("bootstrap")
 
 
+@pytest.mark.parametrize(("target", "runs"), [
+    ("run", ["kafka-proto", "hunt", "--out", "out"]),
+    ("hunt-thorough", ["kafka-proto", "hunt", "--thorough", "--out", "out"]),
+    ("demo", ["kafka-proto", "demo"]),
+    ("table", ["python", "benchmarks/published_table.py"]),
+])
+def test_make_runs_what_the_readme_says(target: str, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make run` hunts, `make demo` starts the demo, `make table` prints the table; nothing is checked before."""
+    bootstrap = imported(monkeypatch)
+    given = []
+    monkeypatch.setattr(bootstrap, "setup", lambda: False)
+    monkeypatch.setattr(bootstrap, "check_first", lambda *checked: given.extend(checked))
+    monkeypatch.setattr(bootstrap, "hand_over", lambda command: sys.exit(given.append(command)))
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit):
+        bootstrap.main([target])
+    assert [[Path(command[0]).name, *command[1:]] for command in given] == [runs]
+
+
 def test_the_suite_runs_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """More processes than cores, as some wait, and never more than fit in memory."""
     bootstrap = imported(monkeypatch)

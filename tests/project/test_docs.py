@@ -7,14 +7,12 @@ writes the pages anew; then read the difference.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import click
 import pytest
-from support.docs.docs_blocks import PAGES, ROOT, Block, DocsError, agrees, blocks, commands, masked, renewed, update
+from support.docs.docs_blocks import PAGES, Block, DocsError, agrees, blocks, commands, masked, renewed, update
 from support.docs.docs_runner import EXCEPTIONS, LATER, LEFT_OUT, RAN, Answer, check_target, follow, guide
 
 from harness.cli.group import cli
@@ -34,19 +32,17 @@ def page_called(name: str) -> Path:
     return next(page for page in PAGES if page.name == name)
 
 
-@pytest.mark.parametrize("name", names(large=False))
-def test_docs_page_is_true(name: str, tmp_path: Path) -> None:
-    """Each block of the page runs in order and shows what it says, but for those that take long or are excepted."""
-    done = follow(page_called(name), tmp_path)
-    assert set(done.values()) <= {RAN, LATER, LEFT_OUT}
+@pytest.mark.parametrize(("name", "large"), [
+    *((name, False) for name in names(large=False)),
+    *(pytest.param(name, True, marks=pytest.mark.large) for name in names(large=True) if not guide(page_called(name))),
+])
+def test_docs_page_is_true(name: str, large: bool, tmp_path: Path) -> None:
+    """Each block of the page runs in order and shows what it says, but for those that are excepted.
 
-
-@pytest.mark.large
-@pytest.mark.parametrize("name", [name for name in names(large=True) if not guide(page_called(name))])
-def test_docs_page_is_true_with_what_takes_long(name: str, tmp_path: Path) -> None:
-    """Likewise with the blocks that take long; nothing is left for later."""
-    done = follow(page_called(name), tmp_path, large=True)
-    assert set(done.values()) <= {RAN, LEFT_OUT}
+    Those that take long are left for the large tests, which leave nothing.
+    """
+    done = follow(page_called(name), tmp_path, large)
+    assert set(done.values()) <= {RAN, LEFT_OUT, *([] if large else [LATER])}
 
 
 def test_docs_blocks_that_no_test_runs_are_few_and_have_a_reason() -> None:
@@ -81,41 +77,6 @@ def test_docs_name_commands_options_and_targets_that_there_are() -> None:
             wrong += [(page, what, option) for option in sorted(options - known)]
             wrong += [(page, what)] if command is None else []
     assert wrong == []
-
-
-@pytest.mark.parametrize(("target", "runs"), [
-    ("run", ["kafka-proto", "hunt", "--out", "out"]),
-    ("hunt-thorough", ["kafka-proto", "hunt", "--thorough", "--out", "out"]),
-    ("demo", ["kafka-proto", "demo"]),
-    ("table", ["python", "benchmarks/published_table.py"]),
-])
-def test_make_runs_what_the_readme_says(target: str, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make run` hunts, `make demo` starts the demo, `make table` prints the table."""
-    command, checked = handed_over(target, monkeypatch)
-    assert [Path(command[0]).name, *command[1:]] == runs
-    assert checked == []
-
-
-def handed_over(target: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[list[str]]]:
-    """Return the command that a target of make ends with, and those that must succeed before it."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    monkeypatch.chdir(ROOT)
-    import bootstrap
-
-    checked: list[list[str]] = []
-    given: list[list[str]] = []
-
-    def hand_over(command: list[str]) -> NoReturn:
-        given.append(command)
-        raise SystemExit(0)
-
-    monkeypatch.setattr(bootstrap, "setup", lambda: False)
-    monkeypatch.setattr(bootstrap, "check_first", lambda *found: checked.extend(found))
-    monkeypatch.setattr(bootstrap, "hand_over", hand_over)
-    with pytest.raises(SystemExit):
-        bootstrap.main([target])
-    sys.modules.pop("bootstrap")
-    return given[0], checked
 
 
 @pytest.fixture

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import attrs
 import pytest
 import trio
-from support.paths import ROOT
 from support.searches.plain_search import search
+from support.toys import own_protocols
+from support.toys.own_protocols import LOCK_SERVICE
 
 import harness
-from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of, register, registry, systems
+from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, read_trail
 from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.run import Run
@@ -28,8 +26,6 @@ from harness.simulate.strategies.by_name import NAMES, Strategies
 from harness.simulate.trails.replay import replay_plain, spelled_out
 from harness.simulate.trails.shrink import shrink
 
-DOCS = ROOT / "docs"
-EXAMPLE = DOCS / "examples" / "lock_service.py"
 FLAWED, REPAIRED = "double-release", "double-release-repaired"
 ALL_CLAIMS = ("MutualExclusion", "EveryRequestIsGranted")
 ONE_DUPLICATE = Faults(duplicate=1)
@@ -37,25 +33,11 @@ SHORTEST = 13
 """Steps of a shortest schedule in which the hasty server's lock is held twice."""
 
 
-def load_example() -> ModuleType:
-    """Return the example as a module, loaded from where it stands in the docs."""
-    spec = spec_from_file_location("lock_service", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
     """The lock service is registered during a test, and forgotten after it."""
-    before = list(registry._EXTRA)
-    register(load_example().system())
-    yield
-    registry._EXTRA[:] = before
-    systems.cache_clear()
-    del sys.modules["lock_service"]
+    with own_protocols.registered("lock_service"):
+        yield
 
 
 def scenario(name: str) -> Scenario:
@@ -83,7 +65,7 @@ def first_violation(name: str, strategy: str) -> tuple[Run, Tables]:
 
 def test_lock_service_is_one_short_file_that_imports_the_vocabulary_only() -> None:
     """The whole protocol takes fewer than 100 lines, and of the harness it imports nothing but `harness.model`."""
-    text = EXAMPLE.read_text(encoding="utf-8")
+    text = LOCK_SERVICE.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 100
     imported = {
         f"{node.module}.{name.name}" if isinstance(node, ast.ImportFrom) else name.name
@@ -94,26 +76,22 @@ def test_lock_service_is_one_short_file_that_imports_the_vocabulary_only() -> No
     assert {name for name in imported if name.startswith("harness")} == {"harness.model"}
 
 
-@pytest.mark.parametrize("variant", ["fifo", "hasty"])
-@pytest.mark.parametrize(("network", "counts"), [("bag", (104, 169, 16)), ("fifo", (96, 151, 16))])
-def test_lock_service_holds_mutual_exclusion_without_faults(
-    variant: str, network: str, counts: tuple[int, int, int]
+@pytest.mark.parametrize(("network", "variants", "faults", "counts"), [
+    ("bag", ("fifo", "hasty"), NO_FAULTS, (104, 169, 16)), ("fifo", ("fifo", "hasty"), NO_FAULTS, (96, 151, 16)),
+    ("bag", ("fifo",), ONE_DUPLICATE, (764, 1709, 18)), ("fifo", ("fifo",), ONE_DUPLICATE, (588, 1227, 18)),
+])
+def test_lock_service_holds_mutual_exclusion(
+    network: str, variants: tuple[str, ...], faults: Faults, counts: tuple[int, int, int]
 ) -> None:
-    """A complete search finds no violation in either variant, and a client that waited is granted the lock."""
-    found = search(find_model("lock-service").make({}, {"variant": variant}, network), ("MutualExclusion",))
-    assert found.violated is None
-    assert (found.distinct, found.generated, found.depth) == counts
-    assert found.witnessed == {"GrantedAfterWaiting"}
+    """A complete search finds no violation without faults, nor of the repaired variant with any one message doubled.
 
-
-@pytest.mark.parametrize(("network", "counts"), [("bag", (764, 1709, 18)), ("fifo", (588, 1227, 18))])
-def test_lock_service_repaired_holds_mutual_exclusion_with_a_duplicate(
-    network: str, counts: tuple[int, int, int]
-) -> None:
-    """A complete search finds no violation of the repaired variant when one message, any one, is duplicated."""
-    found = search(find_model("lock-service").make({}, {}, network, ONE_DUPLICATE), ("MutualExclusion",))
-    assert found.violated is None
-    assert (found.distinct, found.generated, found.depth) == counts
+    A client that waited is granted the lock.
+    """
+    for variant in variants:
+        model = find_model("lock-service").make({}, {"variant": variant}, network, faults)
+        found = search(model, ("MutualExclusion",))
+        assert (found.violated, found.witnessed) == (None, {"GrantedAfterWaiting"})
+        assert (found.distinct, found.generated, found.depth) == counts
 
 
 @pytest.mark.parametrize("network", ["bag", "fifo"])

@@ -194,20 +194,16 @@ def reachable(arrows: Mapping[str, Iterable[str]], start: str) -> set[str]:
 
 def hash_calls(tree: ast.Module) -> list[int]:
     """Return the lines that call `hash` anywhere but inside a method `__hash__`."""
-    allowed = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.name == "__hash__"
-        for inner in ast.walk(node)
-    }
-    return [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "hash"
-        and id(node) not in allowed
-    ]
+    def calls(node: ast.AST) -> Iterator[int]:
+        match node:
+            case ast.FunctionDef(name="__hash__"):
+                return
+            case ast.Call(func=ast.Name(id="hash")):
+                yield node.lineno
+        for inner in ast.iter_child_nodes(node):
+            yield from calls(inner)
+
+    return list(calls(tree))
 
 
 @pytest.fixture(scope="module")
@@ -300,15 +296,12 @@ def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
     assert len(forbidden_imports(ast.parse(source), path)) == 1
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("harness/cli/check.py", "import time\nfrom harness.campaign import table\nfrom harness.explore import plain"),
-        ("harness/simulate/strategies/chance.py", "import random\nfrom harness.model import Model\nfrom . import x"),
-        ("harness/render/text.py", "from ..record.trail import Trail"),
-        ("kafka_proto/broker/broker.py", "from harness.model.values import Value\nfrom . import client"),
-    ],
-)
+@pytest.mark.parametrize(("path", "source"), [
+    ("harness/cli/check.py", "import time\nfrom harness.campaign import table\nfrom harness.explore import plain"),
+    ("harness/simulate/strategies/chance.py", "import random\nfrom harness.model import Model\nfrom . import x"),
+    ("harness/render/text.py", "from ..record.trail import Trail"),
+    ("kafka_proto/broker/broker.py", "from harness.model.values import Value\nfrom . import client"),
+])
 def test_imports_within_the_rules_are_accepted(path: str, source: str) -> None:
     """What the rules allow raises no complaint."""
     assert forbidden_imports(ast.parse(source), path) == []

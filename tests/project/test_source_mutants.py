@@ -5,6 +5,7 @@ The whole table is a large test. A few rows that tell a lot are run always.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,24 +13,34 @@ from typing import Any
 import pytest
 from support.mutants.campaigns import CAMPAIGNS, SEARCHES
 from support.mutants.generated_mutants import files, mutants
-from support.mutants.mutant_table import MUTANTS, REDUNDANT, SAMPLE
 from support.mutants.source_mutants import (
     REFINEMENT,
     ROOT,
     Moved,
     Mutant,
+    assert_possible,
     findings,
     findings_of_search,
     mutated,
     record,
+    sampled,
     searched,
+    table,
 )
 
 from harness.verify.judge import FileJudge
 
 ENOUGH = 25
 """So many mutants there are at least."""
-BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+TABLE = table("source")
+BY_NAME = {name: row for name, row in TABLE.items() if row.by not in ("redundant", "hunted")}
+MUTANTS = tuple(BY_NAME.values())
+SAMPLE = (
+    "zombie-not-fenced", "epoch-not-bumped", "one-holder-is-enough", "no-truncation",
+    "fence-removed", "first-of-a-key-kept", "cursor-forgotten",
+)
+"""Rows that are run always: guards removed, comparisons flipped, a field forgotten; of each protocol some."""
+REDUNDANT = [name for name, row in TABLE.items() if row.by == "redundant"]
 FORGOTTEN = [mutant for mutant in MUTANTS if mutant.name.endswith("-forgotten")]
 """What a crash should have left and does not."""
 
@@ -53,39 +64,31 @@ def catchers(mutant: Mutant | None, campaign: str, within: int, folder: Path) ->
     found = list[str]()
     for finding in findings(judge_of(campaign), folder / "runs", seen, campaign):
         found.append(finding.by)
-        if mutant is not None and finding.by == mutant.caught:
+        if mutant is not None and finding.by == mutant.by:
             break
     assert mutant is not None or seen["runs"] == within
     return found
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", sampled(BY_NAME, SAMPLE))
 def test_wrong_edit_is_caught_by_what_the_table_names(name: str, tmp_path: Path) -> None:
     """Recorded by the mutant, judged by the right source: what the table names catches it, within so many runs."""
     mutant = BY_NAME[name]
-    assert mutant.caught in catchers(mutant, mutant.campaign, mutant.within, tmp_path)
+    assert mutant.by in catchers(mutant, mutant.where, mutant.runs, tmp_path)
 
 
-@pytest.mark.large
-@pytest.mark.parametrize("name", sorted(set(BY_NAME) - set(SAMPLE)))
-def test_every_wrong_edit_is_caught_by_what_the_table_names(name: str, tmp_path: Path) -> None:
-    """As above, for every other row."""
-    mutant = BY_NAME[name]
-    assert mutant.caught in catchers(mutant, mutant.campaign, mutant.within, tmp_path)
+def campaigns(names: Iterable[str]) -> dict[str, int]:
+    """Return where these mutants are caught, and the most runs that one of them is given there."""
+    rows = sorted((BY_NAME[name] for name in names), key=lambda row: row.runs)
+    return {row.where: row.runs for row in rows}
 
 
-@pytest.mark.large
-@pytest.mark.parametrize("campaign", sorted({mutant.campaign for mutant in MUTANTS}))
-def test_right_source_is_silent_wherever_mutants_are_caught(campaign: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("campaign", "within"), [
+    *(row for row in campaigns(SAMPLE).items() if row[0] not in SEARCHES),
+    *(pytest.param(*row, marks=pytest.mark.large) for row in campaigns(BY_NAME).items()),
+])
+def test_right_source_is_silent_where_mutants_are_caught(campaign: str, within: int, tmp_path: Path) -> None:
     """The packages as they are: nothing is found in as many runs as any mutant is given, nor in any search."""
-    within = max(mutant.within for mutant in MUTANTS if mutant.campaign == campaign)
-    assert catchers(None, campaign, within, tmp_path) == []
-
-
-@pytest.mark.parametrize("campaign", sorted({BY_NAME[name].campaign for name in SAMPLE} - set(SEARCHES)))
-def test_right_source_is_silent_where_the_sample_is_caught(campaign: str, tmp_path: Path) -> None:
-    """The packages as they are: nothing is found in as many runs as any row of the sample is given."""
-    within = max(BY_NAME[name].within for name in SAMPLE if BY_NAME[name].campaign == campaign)
     assert catchers(None, campaign, within, tmp_path) == []
 
 
@@ -95,27 +98,16 @@ def right_counts(search: str) -> dict[str, Any]:
     return searched(ROOT, search)
 
 
-def assert_redundant(mutant: Mutant, search: str, folder: Path) -> None:
+@pytest.mark.parametrize("name", sampled(REDUNDANT, REDUNDANT[:1]))
+def test_redundant_guard_stays_unreported_and_the_search_says_why(name: str, tmp_path: Path) -> None:
     """Campaigns say nothing, and the search counts the same states, steps and depth without the guard as with it."""
-    if mutant.campaign:
-        assert catchers(mutant, mutant.campaign, mutant.within, folder) == []
+    mutant = TABLE[name]
+    if mutant.where:
+        assert catchers(mutant, mutant.where, mutant.runs, tmp_path) == []
     else:
-        mutated(mutant, folder / "source")
-    right = right_counts(search)
-    assert right["complete"] and searched(folder / "source", search) == right
-
-
-@pytest.mark.parametrize(("mutant", "search"), REDUNDANT[:1], ids=lambda one: getattr(one, "name", one))
-def test_redundant_guard_stays_unreported_and_the_search_says_why(mutant: Mutant, search: str, tmp_path: Path) -> None:
-    """A guard that never says no may be left out."""
-    assert_redundant(mutant, search, tmp_path)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize(("mutant", "search"), REDUNDANT[1:], ids=lambda one: getattr(one, "name", one))
-def test_every_redundant_guard_stays_unreported(mutant: Mutant, search: str, tmp_path: Path) -> None:
-    """As above, for the other redundant guards that are known."""
-    assert_redundant(mutant, search, tmp_path)
+        mutated(mutant, tmp_path / "source")
+    right = right_counts(mutant.search)
+    assert right["complete"] and searched(tmp_path / "source", mutant.search) == right
 
 
 def test_guard_that_matters_changes_what_the_search_counts(tmp_path: Path) -> None:
@@ -136,15 +128,14 @@ def test_edit_of_text_that_is_not_there_once_is_refused(text: str, tmp_path: Pat
 
 def test_table_has_enough_mutants_of_every_kind() -> None:
     """Of each protocol; by properties, by the refinement, by searches; and each edit can be made today."""
-    assert len(MUTANTS) >= ENOUGH and len(BY_NAME) == len(MUTANTS)
-    for mutant in (*MUTANTS, *(row[0] for row in REDUNDANT)):
-        assert (ROOT / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1, mutant.name
-        assert mutant.campaign in {"": None, **CAMPAIGNS, **SEARCHES} and mutant.old != mutant.new
+    assert len(MUTANTS) >= ENOUGH
+    assert_possible(TABLE.values())
+    assert {TABLE[name].where for name in (*BY_NAME, *REDUNDANT)} <= {"", *CAMPAIGNS, *SEARCHES}
     assert {mutant.file.removeprefix("kafka_proto/").partition("/")[0] for mutant in MUTANTS} == {
         "transactions", "replication", "compaction", "broker"
     }
-    assert {mutant.caught == REFINEMENT for mutant in MUTANTS} == {True, False}
-    assert {mutant.campaign in SEARCHES for mutant in MUTANTS} == {True, False}
+    assert {mutant.by == REFINEMENT for mutant in MUTANTS} == {True, False}
+    assert {mutant.where in SEARCHES for mutant in MUTANTS} == {True, False}
     assert len({mutant.file for mutant in FORGOTTEN}) == 3
 
 

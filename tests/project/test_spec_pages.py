@@ -157,20 +157,20 @@ def house(actions: list[str]) -> tuple[str, dict[str, Row]]:
 
 
 @pytest.fixture
-def our_page() -> tuple[str, Page]:
-    """The page on compaction, as if its actions were those of a module that we wrote; and the text of that."""
+def our_page(tmp_path: Path) -> tuple[Path, Page]:
+    """The page on compaction, as if its actions were those of a module that we wrote; and the file of that."""
     (page,) = (page for page in PAGES if page.name == "compaction")
     module, table = house([one.name for one in flat(page.next_state)])
-    return module, attrs.evolve(page, rows=table)
+    path = tmp_path / "any-name.txt"
+    path.write_text(module, encoding="utf-8")
+    return path, attrs.evolve(page, rows=table)
 
 
 def test_a_page_beside_a_module_shows_its_text(
-    our_page: tuple[str, Page], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    our_page: tuple[Path, Page], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every definition is there, whole and nothing more, printed or in a folder; the rest is the plain page."""
-    module, page = our_page
-    path = tmp_path / "any-name.txt"
-    path.write_text(module, encoding="utf-8")
+    path, page = our_page
     beside([path], None, [page])
     printed = capsys.readouterr().out
     beside([path], tmp_path / "new" / "pages", [page])
@@ -193,24 +193,21 @@ def test_a_page_beside_a_module_shows_its_text(
     ],
 )
 def test_a_module_that_is_not_the_published_one_is_refused(
-    our_page: tuple[str, Page], change: Callable[[str], str], said: str, tmp_path: Path
+    our_page: tuple[Path, Page], change: Callable[[str], str], said: str, tmp_path: Path
 ) -> None:
     """One that has a definition elsewhere, longer or not at all, and one that is another module."""
-    module, page = our_page
-    path = tmp_path / "House.tla"
-    path.write_text(change(module), encoding="utf-8")
+    path, page = our_page
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(Refusal, match=re.escape(said)):
         beside([path], tmp_path / "pages", [page])
     assert not (tmp_path / "pages").exists()
 
 
 def test_a_page_with_the_text_of_a_module_is_never_written_into_the_tree(
-    our_page: tuple[str, Page], tmp_path: Path
+    our_page: tuple[Path, Page], tmp_path: Path
 ) -> None:
     """Wherever in it, and by whatever way there."""
-    module, page = our_page
-    path = tmp_path / "House.tla"
-    path.write_text(module, encoding="utf-8")
+    path, page = our_page
     (tmp_path / "way").symlink_to(ROOT / "docs")
     for out in (FOLDER, ROOT / "new", tmp_path / "way" / "specs"):
         with pytest.raises(Refusal, match="holds no text of others"):

@@ -38,9 +38,11 @@ def lacking() -> str | None:
 
 
 @contextmanager
-def served(*arguments: object, cwd: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Serve a demo on a free port; yield its address and its process."""
-    command = [*COMMAND, *map(str, arguments), "--port", "0"]
+def served(
+    *arguments: object, port: str = "0", cwd: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serve a demo on a port, or a free one; yield its address and its process."""
+    command = [*COMMAND, *map(str, arguments), "--port", port]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd)
     try:
         assert process.stdout is not None

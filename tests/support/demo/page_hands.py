@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from support.demo.browser import Tab
 
-NINE = {
+NINE: Mapping[str, Any] = {
     "what": "kafka/4.0", "sizes": {"producers": 3, "brokers": 5}, "settings": {"log": "replicated"},
     "budget": "generous",
 }
@@ -17,9 +20,9 @@ STANDING = """() => {
 }"""
 
 
-def nine(tab: Tab, steps: int, faults: bool = False) -> None:
-    """Open nine actors, and let chance take steps."""
-    tab.post("open", **NINE)
+def nine(tab: Tab, steps: int, faults: bool = False, what: Mapping[str, Any] = NINE) -> None:
+    """Open nine actors, or what is said, and let chance take steps."""
+    tab.post("open", **what)
     tab.post("strategy", strategy="random", seed=1, inject_faults=faults, speed=0)
     tab.page.set_default_timeout(30_000)
     tab.post("run", steps=steps)

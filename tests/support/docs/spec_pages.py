@@ -32,7 +32,7 @@ from harness.verify.simulated_runs import refine_runs
 from kafka_proto.replication.specs import kip_320
 from kafka_proto.transactions.specs import diary_02
 from support.docs.spec_footprints import footprints
-from support.docs.spec_table import PULSAR, REPLICATION, TRANSACTIONS, Row
+from support.docs.spec_table import ROWS, Row
 from support.paths import DATA, ROOT
 
 FOLDER = ROOT / "docs" / "specs"
@@ -100,7 +100,7 @@ KAFKAS = {
 PAGES = (
     Page(
         "diary-02", "Diary 02: InitPid and AddPartitionsToTxn with elections", "transactions/diary-02", diary_02.NEXT,
-        TRANSACTIONS,
+        ROWS["diary-02"],
         {"clients": 2, "brokers": 2, "txn-log-partitions": 1, "topic-partitions": 1, "transactional-ids": 1,
          "elections": 1},
         "The gist, an earlier form, calls ElectLeader BecomeLeader, copies the leader's log (S4), lets every replica "
@@ -108,12 +108,12 @@ PAGES = (
         of_transactions, names=KAFKAS,
     ),
     Page(
-        "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320", kip_320.NEXT, REPLICATION,
+        "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320", kip_320.NEXT, ROWS["kip-320"],
         {"replicas": 2, "log-size": 2, "max-records": 2, "max-leader-epoch": 1},
         "Kip320 takes the actions that it does not fence from KafkaReplication.", of_kip_320,
     ),
     Page(
-        "compaction", "Topic compaction of Pulsar", "compaction/pulsar", compaction.NEXT, PULSAR,
+        "compaction", "Topic compaction of Pulsar", "compaction/pulsar", compaction.NEXT, ROWS["compaction"],
         {"messages": 2, "compactions": 2, "keys": 1, "values": 1, "crashes": 1},
         "The consumer is not modelled among the actors, whose readers read; Terminating changes nothing.",
         of_compaction, {"producer": "true", "consumer": "true"},

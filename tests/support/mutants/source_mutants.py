@@ -1,5 +1,8 @@
 """Wrong edits of the protocols' source: applied to a copy, run in a process of its own, judged by the right source.
 
+They are in tables, one a line, with what catches each: `tests/data/source_mutants.jsonl` has what a tired author could
+have written, `tests/data/transaction_mutants.jsonl` edits of every decision of the transaction roles.
+
 Spec and actors share their decisions, so a wrong decision would refine itself. Therefore the mutant only records: its
 histories are judged here, by the packages as they are, as `kafka-proto verify` judges files from anywhere. No protocol
 code knows of this.
@@ -17,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 
 from harness.verify.judge import FileJudge, JudgedFile
 from support.mutants.campaigns import SEARCHES
-from support.paths import ROOT, SUPPORT
+from support.paths import DATA, ROOT, SUPPORT
 
 PACKAGES = ("kafka_proto", "compaction")
 REFINEMENT = "refinement"
@@ -47,7 +51,7 @@ main()
 
 @attrs.frozen
 class Mutant:
-    """A wrong edit, and what catches it."""
+    """A wrong edit, and what catches it: a row of a table."""
 
     name: str
     file: str
@@ -55,12 +59,36 @@ class Mutant:
     old: str
     """Text that the file has exactly once."""
     new: str
-    caught: str = ""
-    """The property that is violated, or `refinement`."""
-    campaign: str = ""
-    """The campaign whose runs show it, or the search whose states do."""
-    within: int = 0
-    """Runs of the campaign within which it is caught."""
+    by: str = ""
+    """What catches it: a property that is violated, `refinement`, `conformance`, `test`, `campaign`; `hunted` if a row
+    of the hunt's board turns red though no property fails; `redundant` if nothing can."""
+    where: str = ""
+    """The campaign, search, situation, test, scenario or row of the board that shows it; or the reason why none can."""
+    runs: int = 0
+    """Runs within which it is caught."""
+    search: str = ""
+    """A search of the spec in which the redundant guard is asked. No runs are made where the spec alone has it."""
+
+
+def table(name: str) -> dict[str, Mutant]:
+    """Return the wrong edits of a table of `tests/data` by name. Raises ValueError for a name that is there twice."""
+    lines = (DATA / f"{name}_mutants.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [Mutant(**json.loads(line)) for line in lines]
+    if len(found := {row.name: row for row in rows}) != len(rows):
+        raise ValueError(f"a name is there twice in {name}")
+    return found
+
+
+def assert_possible(rows: Iterable[Mutant]) -> None:
+    """Each edit can be made today."""
+    for row in rows:
+        assert (ROOT / row.file).read_text(encoding="utf-8").count(row.old) == 1, row.name
+        assert row.old != row.new, row.name
+
+
+def sampled(names: Iterable[str], sample: Iterable[str]) -> list[Any]:
+    """Return names as parameters of a test: those of the sample are run always, all others by the large tests."""
+    return [pytest.param(name, marks=() if name in sample else pytest.mark.large) for name in names]
 
 
 @attrs.frozen

@@ -89,46 +89,49 @@ def writing(step: Step, wrong: Callable[[str, Value], Value]) -> Step:
     return attrs.evolve(step, writes=tuple((name, wrong(parts(name)[0], value)) for name, value in step.writes))
 
 
-def not_writing(step: Step, left_out: Callable[[str], bool]) -> Step:
-    """Return a step that leaves some slots as they are."""
-    return attrs.evolve(step, writes=tuple((name, value) for name, value in step.writes if not left_out(name)))
+def leaves(left_out: Callable[[str, Step], bool], *actions: str) -> Mutate:
+    """Have steps leave some slots as they are."""
+    return doing(lambda view, step: attrs.evolve(
+        step, writes=tuple(one for one in step.writes if not left_out(one[0], step))), *actions)
 
 
-def saying(step: Step, instead_of: SpecError, code: SpecError) -> Step:
-    """Return a step that answers with another code."""
-    sent = (attrs.evolve(message, code=code) if message.code is instead_of else message for message in step.sent)
-    return attrs.evolve(step, sent=tuple(sent))
+def sends(wrong: Callable[[Any], Mapping[str, Value]], *actions: str) -> Mutate:
+    """Have messages say something else in fields, where they have them."""
+
+    def said(message: Message) -> Message:
+        fields = {name: value for name, value in wrong(message).items() if hasattr(message, name)}
+        return attrs.evolve(message, **fields)
+
+    return doing(lambda view, step: attrs.evolve(step, sent=tuple(map(said, step.sent))), *actions)
 
 
-def answers_as_diary_02(view: View, step: Step) -> Step:
-    """A broker that is asked about another one's id answers with the code of the next diary."""
-    return saying(step, SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, SpecError.NOT_COORDINATOR)
+def answers(code: SpecError, instead_of: SpecError) -> Mutate:
+    """Have a broker answer InitPidRequest with another code."""
+    return sends(lambda message: {"code": code} if message.code is instead_of else {}, "ReceiveInitPidRequest")
 
 
-def calls_it_illegal(view: View, step: Step) -> Step:
-    """A coordinator that is busy with an id says IllegalState, as if that could not be."""
-    return saying(step, SpecError.CONCURRENT_TRANSACTIONS, SpecError.ILLEGAL_STATE)
+def unknown_partition(message: Any) -> Mapping[str, Value]:
+    return {"partitions": frozenset({"tp9"})}
 
 
-def sends(**wrong: Value) -> Callable[[View, Step], Step]:
-    """A message says something else in these fields, where it has them."""
-
-    def change(view: View, step: Step) -> Step:
-        fields = [{name: value for name, value in wrong.items() if hasattr(message, name)} for message in step.sent]
-        sent = (attrs.evolve(message, **said) for message, said in zip(step.sent, fields, strict=True))
-        return attrs.evolve(step, sent=tuple(sent))
-
-    return change
+def epoch_0_again(message: Any) -> Mapping[str, Value]:
+    """Whoever is granted a producer id gets epoch 0, also the second client with it."""
+    return {"pepoch": 0} if isinstance(message, InitPidResponse) else {}
 
 
-def answers_itself(view: View, step: Step) -> Step:
-    """A broker sends an answer to itself, not to the client."""
-    return attrs.evolve(step, sent=tuple(attrs.evolve(message, dest=message.source) for message in step.sent))
+def is_log(name: str, step: Step) -> bool:
+    """A deposed leader becomes a follower and does not truncate."""
+    return parts(name)[0] == "tc_log"
 
 
-def asks_itself(view: View, step: Step) -> Step:
-    """A request is said to come from the broker that it goes to."""
-    return attrs.evolve(step, sent=tuple(attrs.evolve(message, source=message.dest) for message in step.sent))
+def of_followers(name: str, step: Step) -> bool:
+    """High watermarks rise everywhere, but only the leader has the entry."""
+    return is_log(name, step) and parts(name)[1] != step.args[0]
+
+
+def is_leader(name: str, step: Step) -> bool:
+    """A replica that is made leader notes the epoch, but not who leads."""
+    return name.startswith("replicaState") and name.endswith("[leader]")
 
 
 def skips_a_message(view: View, step: Step) -> Step:
@@ -146,17 +149,6 @@ def writes_backwards(view: View, step: Step) -> Step:
     return writing(step, wrong)
 
 
-def forgets_its_pid(view: View, step: Step) -> Step:
-    """A client adds a partition without saying its producer id."""
-    return attrs.evolve(step, sent=tuple(attrs.evolve(message, pid=-1) for message in step.sent))
-
-
-def grants_epoch_0_again(view: View, step: Step) -> Step:
-    """Whoever is granted a producer id gets epoch 0, also the second client with it."""
-    sent = (attrs.evolve(m, pepoch=0) if isinstance(m, InitPidResponse) else m for m in step.sent)
-    return attrs.evolve(step, sent=tuple(sent))
-
-
 def elects_in_the_same_epoch(view: View, step: Step) -> Step:
     """The controller changes the leader and not the coordinator epoch."""
 
@@ -166,16 +158,6 @@ def elects_in_the_same_epoch(view: View, step: Step) -> Step:
         return value - 1 if variable == "txn_log_epoch" else value
 
     return writing(step, wrong)
-
-
-def commits_without_replicating(view: View, step: Step) -> Step:
-    """High watermarks rise everywhere, but only the leader has the entry."""
-    return not_writing(step, lambda name: parts(name)[0] == "tc_log" and parts(name)[1] != step.args[0])
-
-
-def keeps_its_tail(view: View, step: Step) -> Step:
-    """A deposed leader becomes a follower and does not truncate."""
-    return not_writing(step, lambda name: parts(name)[0] == "tc_log")
 
 
 def loads_nothing(view: View, step: Step) -> Step:
@@ -201,19 +183,9 @@ def lets_anyone_in(k: ReplicationNames, view: View, leader: str, follower: str) 
         yield Change(((slot("replicaState", leader, "isr"), isr_of(view, leader) | {follower}),), follower)
 
 
-def shrinks_before_the_quorum(view: View, step: Step) -> Step:
-    """A leader goes on with the smaller ISR although the quorum has not heard of it."""
-    return not_writing(step, lambda name: name == "quorumState[isr]")
-
-
 def takes_the_last_member(k: ReplicationNames, view: View, replica: str) -> Iterable[Change]:
     """S8 put back: where nobody leads, the controller takes the last member out of the ISR."""
     return base.controller_shrink_isr.changes(attrs.evolve(k, version=AS_WRITTEN), view, replica)
-
-
-def learns_the_epoch_only(view: View, step: Step) -> Step:
-    """A replica that is made leader notes the epoch, but not who leads."""
-    return not_writing(step, lambda name: name.startswith("replicaState") and name.endswith("[leader]"))
 
 
 @attrs.frozen
@@ -246,33 +218,37 @@ def epochs(last: int) -> Mapping[str, int]:
     return {"max-leader-epoch": last}
 
 
+OTHERS_CODE = answers(SpecError.NOT_COORDINATOR, instead_of=SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID)
+"""A broker that is asked about another one's id answers with the code of the next diary."""
+CALLS_IT_ILLEGAL = answers(SpecError.ILLEGAL_STATE, instead_of=SpecError.CONCURRENT_TRANSACTIONS)
+"""A coordinator that is busy with an id says IllegalState, as if that could not be."""
 COMPACTION = {"messages": 2, "compactions": 2, "keys": 1, "values": 1}
 MUTATIONS = (
-    Mutation("TypeOK", (DIARY_01,), doing(answers_as_diary_02, "ReceiveInitPidRequest"),
+    Mutation("TypeOK", (DIARY_01,), OTHERS_CODE,
              {"clients": 1}, 3, "no message of the protocol: InitPidResponse"),
-    Mutation("TypeOK", (DIARY_01,), doing(sends(pepoch=-2), "CompleteInitPidRequest"),
+    Mutation("TypeOK", (DIARY_01,), sends(lambda sent: {"pepoch": -2}, "CompleteInitPidRequest"),
              {"clients": 1, "brokers": 1}, 4, "no message of the protocol: InitPidResponse"),
-    Mutation("TypeOK", (DIARY_01, *WITH_PARTITIONS), doing(answers_itself, *COMMIT),
+    Mutation("TypeOK", (DIARY_01, *WITH_PARTITIONS), sends(lambda sent: {"dest": sent.source}, *COMMIT),
              {"clients": 1, "brokers": 1}, 4, "no message of the protocol: InitPidResponse b1->b1"),
-    Mutation("TypeOK", (DIARY_01, *WITH_PARTITIONS), doing(asks_itself, "SendInitPidRequest"),
+    Mutation("TypeOK", (DIARY_01, *WITH_PARTITIONS), sends(lambda sent: {"source": sent.dest}, "SendInitPidRequest"),
              {"clients": 1, "brokers": 1}, 2, "no message of the protocol: InitPidRequest b1->b1"),
-    Mutation("NoBadStateResponse", (DIARY_01,), doing(calls_it_illegal, "ReceiveInitPidRequest"),
+    Mutation("NoBadStateResponse", (DIARY_01,), CALLS_IT_ILLEGAL,
              {"brokers": 1}, 5, "an InitPidResponse carries IllegalState"),
-    Mutation("TypeOK", WITH_PARTITIONS, doing(forgets_its_pid, "SendAddPartitionsToTxnRequest"),
+    Mutation("TypeOK", WITH_PARTITIONS, sends(lambda sent: {"pid": -1}, "SendAddPartitionsToTxnRequest"),
              coordinators(1, 1, 0), 6, "no message of the protocol: AddPartitionsToTxnRequest"),
-    Mutation("TypeOK", WITH_PARTITIONS, doing(sends(partitions=frozenset({"tp9"})), "SendAddPartitionsToTxnRequest"),
+    Mutation("TypeOK", WITH_PARTITIONS, sends(unknown_partition, "SendAddPartitionsToTxnRequest"),
              coordinators(1, 1, 0), 6, "no message of the protocol: AddPartitionsToTxnRequest"),
-    Mutation("TypeOK", WITH_PARTITIONS, doing(sends(partitions=frozenset({"tp9"})), "CommitTxnLogAppend"),
+    Mutation("TypeOK", WITH_PARTITIONS, sends(unknown_partition, "CommitTxnLogAppend"),
              coordinators(1, 1, 0), 8, "no message of the protocol: AddPartitionsToTxnResponse"),
-    Mutation("NoBadStateResponse", WITH_PARTITIONS, doing(calls_it_illegal, "ReceiveInitPidRequest"),
+    Mutation("NoBadStateResponse", WITH_PARTITIONS, CALLS_IT_ILLEGAL,
              coordinators(2, 1, 0), 5, "an InitPidResponse carries IllegalState", also=("TypeOK",)),
-    Mutation("ClientsHaveDifferentProducerEpochs", WITH_PARTITIONS, doing(grants_epoch_0_again, "CommitTxnLogAppend"),
+    Mutation("ClientsHaveDifferentProducerEpochs", WITH_PARTITIONS, sends(epoch_0_again, "CommitTxnLogAppend"),
              coordinators(2, 1, 0), 9, "c1 and c2 both hold producer id 1 with epoch 0"),
     Mutation("TCsHaveDifferentEpochs", WITH_PARTITIONS, doing(elects_in_the_same_epoch, *ELECTION),
              coordinators(1, 2, 1), 2, "b1 and b2 both believe to lead p1 in epoch 1"),
-    Mutation("LogsAgreeUpToHwm", WITH_PARTITIONS, doing(commits_without_replicating, "CommitTxnLogAppend"),
+    Mutation("LogsAgreeUpToHwm", WITH_PARTITIONS, leaves(of_followers, "CommitTxnLogAppend"),
              coordinators(1, 2, 0), 4, "b1 and b2 hold different entries of p1 at offset 0"),
-    Mutation("FollowersHoldNoUncommitted", WITH_PARTITIONS, doing(keeps_its_tail, "BecomeFollower"),
+    Mutation("FollowersHoldNoUncommitted", WITH_PARTITIONS, leaves(is_log, "BecomeFollower"),
              coordinators(1, 2, 1), 5, "b1 follows p1 but holds 1 entry above its high watermark",
              also=("LogsAgreeUpToHwm", "OnePidPerTid")),
     Mutation("CommittedTidKnown", WITH_PARTITIONS, doing(loads_nothing, *ELECTION),
@@ -283,13 +259,13 @@ MUTATIONS = (
              epochs(0), 4, "replicaLog[r1][records] holds (Record(id=0, epoch=0),), which is not of its type"),
     Mutation("WeakIsr", VERSIONS, instead(lets_anyone_in, *EXPAND),
              epochs(0), 7, "r2 is in r1's own ISR but does not hold r1's record at offset 0"),
-    Mutation("StrongIsr", VERSIONS, doing(shrinks_before_the_quorum, *SHRINK),
+    Mutation("StrongIsr", VERSIONS, leaves(lambda name, step: name == "quorumState[isr]", *SHRINK),
              epochs(0), 6, "r2 is in the quorum's ISR but does not hold r1's record at offset 0"),
     Mutation("LeaderInIsrOrNone", WITHOUT_KIP_320, instead(KEEPS_FAILED, "ControllerShrinkIsr"),
              epochs(1), 3, "r1 leads the quorum but its ISR is {r2}"),
     Mutation("IsrNonEmpty", VERSIONS, instead(takes_the_last_member, "ControllerShrinkIsr"),
              epochs(1), 3, "the quorum's ISR is empty in epoch 1"),
-    Mutation("NoneRequestNeverApplied", VERSIONS, doing(learns_the_epoch_only, "BecomeLeader"),
+    Mutation("NoneRequestNeverApplied", VERSIONS, leaves(is_leader, "BecomeLeader"),
              epochs(0), 3, "r1 knows epoch 0 but no leader"),
     Mutation("TypeSafe", (PULSAR,), doing(skips_a_message, "Producer"),
              COMPACTION, 2, "message 2 is sent, but message 1 is not"),

@@ -1,15 +1,17 @@
-"""Protocols of other packages for tests: where they stand, and how they are found as if they were installed."""
+"""Protocols of other packages for tests: where they stand, and how they are found as if they were installed; and the
+examples of the docs, registered."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 from unittest.mock import patch
 
-from harness.model import registry, systems
+from harness.model import register, registry, systems
 from support.paths import ROOT
 
 LOCK_SERVICE = ROOT / "docs" / "examples" / "lock_service.py"
@@ -35,3 +37,17 @@ def found() -> Iterator[None]:
             systems.cache_clear()
             for name in MODULES:
                 sys.modules.pop(name, None)
+
+
+@contextmanager
+def registered(*names: str) -> Iterator[None]:
+    """Register examples of the docs, and forget them and all that is registered meanwhile."""
+    before = list(registry._EXTRA)
+    with patch.object(sys, "path", [*sys.path, str(LOCK_SERVICE.parent)]):
+        for name in names:
+            register(import_module(name).system())
+        yield
+    registry._EXTRA[:] = before
+    systems.cache_clear()
+    for name in (*names, "register"):
+        sys.modules.pop(name, None)
