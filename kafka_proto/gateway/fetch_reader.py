@@ -1,4 +1,4 @@
-"""What a client makes of a partition of a fetch: its batches, their records as text, and what a consumer shows."""
+"""What a client makes of a partition of a fetch: its batches, and their records as text."""
 
 from __future__ import annotations
 
@@ -21,18 +21,3 @@ def text(header: BatchHeader, record: WireRecord) -> str:
     if header.is_control:
         return "COMMIT" if MARKER_KEY.unpack(record.key or b"")[1] else "ABORT"
     return (record.value or b"").decode()
-
-
-def shown(found: Fields) -> list[str]:
-    """Return what a consumer of committed records shows: aborted ones are skipped up to their marker."""
-    waiting = sorted((txn["first_offset"], txn["producer_id"]) for txn in found["aborted_transactions"] or ())
-    skipped: set[int] = set()
-    values: list[str] = []
-    for header, records in batches(found):
-        while waiting and waiting[0][0] <= header.base_offset + header.last_offset_delta:
-            skipped.add(waiting.pop(0)[1])
-        if header.is_control:
-            skipped.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in skipped):
-            values += [text(header, record) for record in records]
-    return values
