@@ -137,7 +137,7 @@ class Drawing:
         self.cluster.deliver_held()
 
     def ask(self, api: str, version: int, fields: Fields) -> Fields:
-        asked = {"api": api, "version": version, "fields": fields}
+        asked: Fields = {"api": api, "version": version, "fields": fields}
         self.steps.append({"request": asked})
         shown = self.player.answer(**asked)
         if isinstance(shown.get("producer_id"), str):

@@ -18,6 +18,8 @@ from kafka_proto.conformance.notes import HELD, KINDS, NO_MARKER, kind_of, with_
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.requests import partition_index
 
+Wait = Callable[[], bool]
+"""Lets a little time pass; False where it was long enough."""
 WAITED_FOR = "tid-A"
 """Whose state a note is about."""
 LEVELS = ("read_uncommitted", "read_committed")
@@ -104,8 +106,10 @@ class ClusterMarkers:
 class Player:
     """What plays one record."""
 
-    def __init__(self, markers: Markers | None = None) -> None:
+    def __init__(self, wait: Wait, settle: Wait, markers: Markers | None = None) -> None:
         self.symbols = Symbols()
+        self.wait, self.settle = wait, settle
+        """A transaction may time out in the one, what is on its way may arrive in the other."""
         self._markers = markers
         self._holds = False
 
@@ -114,14 +118,6 @@ class Player:
 
         Raises KeyError for a request that is not known here, ConnectionError where a connection is closed instead.
         """
-        raise NotImplementedError
-
-    def wait(self) -> bool:
-        """Let time pass in which a transaction may time out; False where it was long enough."""
-        raise NotImplementedError
-
-    def settle(self) -> bool:
-        """Let time pass in which what is on its way may arrive; False where it was long enough."""
         raise NotImplementedError
 
     def pass_ms(self, milliseconds: int) -> None:

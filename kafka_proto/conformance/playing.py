@@ -37,7 +37,7 @@ class OfValues(Player):
 
     def __init__(self, version: BrokerVersion, brokers: int = 1) -> None:
         self.cluster = PlayedCluster(version, tuple(map(name, PARTITIONS)), brokers)
-        super().__init__(ClusterMarkers(self.cluster))
+        super().__init__(self._time_out, lambda: False, ClusterMarkers(self.cluster))
         self._waits = MOST_WAITS
 
     def ask(self, api: str, version: int, fields: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -47,12 +47,9 @@ class OfValues(Player):
             raise ConnectionError
         return partial(field_of, response, self.symbols)
 
-    def wait(self) -> bool:
+    def _time_out(self) -> bool:
         self._waits -= 1
         return self._waits > 0 and self.cluster.time_out()
-
-    def settle(self) -> bool:
-        return False
 
     def pass_ms(self, milliseconds: int) -> None:
         self.cluster.pass_time(self.cluster.now + milliseconds)

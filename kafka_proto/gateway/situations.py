@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from kafka_proto.conformance.player import LEVELS, Markers, Player
+from kafka_proto.conformance.player import LEVELS, Markers, Player, Wait
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.fetch_reader import batches, text
 from kafka_proto.gateway.odd_batches import batch_of
-from kafka_proto.gateway.verbatim import Verbatim, api_key
+from kafka_proto.gateway.verbatim import Verbatim, api_key, batches
 from kafka_proto.requests import partition_name
 
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
@@ -23,8 +22,6 @@ Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
 PAUSE_MS = 50
 MOST_PAUSES = 600
 """While something has to happen at the broker by itself, such as a time-out."""
-Wait = Callable[[], bool]
-"""Lets so much time pass; False where it was long enough."""
 Fields = Mapping[str, Any]
 TOPIC = "T"
 TIDS = "tid-"
@@ -43,9 +40,8 @@ class Situation(Player):
     """Plays a record over the wire; `name` is in all names, so that no other situation has them."""
 
     def __init__(self, ask: Ask, wait: Wait, name: str, now_ms: int = 0, markers: Markers | None = None) -> None:
-        super().__init__(markers)
+        super().__init__(wait, wait, markers)
         self._ask = ask
-        self._wait = wait
         self.now_ms = now_ms
         """The time stamp of records: a real broker begins a segment at a marker that is far from it."""
         self._prefix = f"{name}."
@@ -66,27 +62,21 @@ class Situation(Player):
         message = MESSAGES[api](self, version, fields)
         found = self._ask(api_key(api, version), version, message)
         if api == "CreateTopics":
-            while any(self._errors(fields["partitions"])) and self._wait():
+            while any(self._errors(fields["partitions"])) and self.wait():
                 pass
         elif api == "DeleteTopics":
-            while not all(self._errors(1)) and self._wait():
+            while not all(self._errors(1)) and self.wait():
                 pass
         return partial(self._field, api, found)
 
-    def wait(self) -> bool:
-        return self._wait()
-
-    def settle(self) -> bool:
-        return self._wait()
-
     def pass_ms(self, milliseconds: int) -> None:
         for _ in range(0, milliseconds, PAUSE_MS):
-            self._wait()
+            self.wait()
 
     def repeat(self, epoch: int) -> None:
         fields = {"transactional_id": TIDS + "A", "transaction_timeout": 60_000}
         while (found := self.answer("InitProducerId", 1, fields)["producer_epoch"]) < epoch and (
-                found >= 0 or self._wait()):  # an error has no epoch, and is not asked about for ever
+                found >= 0 or self.wait()):  # an error has no epoch, and is not asked about for ever
             pass
 
     def create_topic(self, partitions: int) -> None:
@@ -155,8 +145,8 @@ class Situation(Player):
             case "batches":
                 return [[header.base_offset, self.symbols.producer_name(header.producer_id), header.producer_epoch,
                          header.base_sequence, ("txn" if header.is_transactional else "plain")
-                         + ("+ctl" if header.is_control else ""), [text(header, record) for record in records]]
-                        for header, records in batches(row)]
+                         + ("+ctl" if header.is_control else ""), texts]
+                        for header, texts in batches(row["records"])]
             case "unknown_state_filters":
                 return list(row[field])
             case "mine":

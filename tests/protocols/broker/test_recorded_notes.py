@@ -96,7 +96,8 @@ def test_a_time_out_while_markers_are_held(tmp_path: Path) -> None:
 def test_control_batches_and_fetches_in_short(held: Record, tmp_path: Path) -> None:
     """A client may write no control batch; a fetch may be told by offsets and values, markers among them."""
     pytest.importorskip("kio", reason="needs the extra `gateway`")
-    fields = {**OWNER, "partition": 0, "base_sequence": 1, "transactional": True, "control": True, "records": ["COMMIT"]}
+    fields = {**OWNER, "partition": 0, "base_sequence": 1, "transactional": True, "control": True,
+              "records": ["COMMIT"]}
     short: list[Any] = [[0, "a"], [1, "COMMIT"]]
     read = {"partition": 0, "fetch_offset": 0, "isolation_level": "read_committed"}
     found = {"error": "NONE", "high_watermark": 2, "last_stable_offset": 2, "aborted_transactions": []}
