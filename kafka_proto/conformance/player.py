@@ -221,13 +221,13 @@ class Player:
         return seen
 
     def _settled(self, tid: str) -> Any:
-        while self._state(tid) in PREPARED and not self._holds and self.settle():
+        while isinstance(found := self.describe(tid), dict) and found["state"] in PREPARED and (
+                not self._holds and self.settle()):
             pass
-        return self.describe(tid)
+        return found
 
     def _state(self, tid: str) -> Any:
-        found = self.describe(tid)
-        return found["state"] if isinstance(found, dict) else None
+        return self.answer("DescribeTransactions", 0, {"transactional_ids": [tid]})["state"]
 
     def describe(self, tid: str) -> Any:
         """Return a transaction as a broker describes it; the code where it does not."""

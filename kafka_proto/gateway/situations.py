@@ -14,6 +14,7 @@ from typing import Any
 from kafka_proto.conformance.player import LEVELS, Markers, Player, Wait
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.odd_batches import batch_of
+from kafka_proto.gateway.offer import LIST_OFFSETS
 from kafka_proto.gateway.verbatim import Verbatim, api_key, batches
 from kafka_proto.requests import partition_name
 
@@ -32,6 +33,8 @@ NESTED = (
     "results_by_partition", "markers", "topics", "partitions",
 )
 """Where the rows of a response are that are about one topic or partition."""
+NAMED = {"generation": "generation_id", "state": "transaction_state"}
+"""Fields of a record that are called otherwise on the wire."""
 OF_THE_WHOLE = ("AddPartitionsToTxn", "OffsetFetch")
 """Whose response has a code besides those of its rows."""
 
@@ -87,9 +90,7 @@ class Situation(Player):
         """Return what is said of the topic's partitions: none has an error once it has a leader."""
         wanted = [{"partition_index": index, "timestamp": LATEST, "current_leader_epoch": -1}
                   for index in range(partitions)]
-        version = 5
-        found = self._ask(api_key("ListOffsets", version), version, {
-            "replica_id": -1, "topics": self.topics("partitions", *wanted)})
+        found = self._ask(LIST_OFFSETS, 5, {"replica_id": -1, "topics": self.topics("partitions", *wanted)})
         return [row["error_code"] for row in innermost(found)]
 
     def named(self, name: str | None) -> str | None:
@@ -127,12 +128,6 @@ class Situation(Player):
                 return self.symbols.producer_name(row["producer_id"])
             case "member_id":
                 return self.symbols.member_name(row["member_id"])
-            case "generation":
-                return row["generation_id"]
-            case "state":
-                return row["transaction_state"]
-            case "offset" | "base_offset":
-                return row[field]
             case "partitions" if api == "Produce":
                 return [[row["index"], {"error": NAMES[row["error_code"]], "base_offset": row["base_offset"]}]
                         for row in sorted(rows, key=lambda row: int(row["index"]))]
@@ -157,7 +152,7 @@ class Situation(Player):
                 return [[self.symbols.producer_name(p["producer_id"]), p["producer_epoch"], p["last_sequence"],
                          p["current_txn_start_offset"]]
                         for p in sorted(row["active_producers"], key=lambda p: int(p["producer_id"]))]
-        return row[field]
+        return row[NAMED.get(field, field)]
 
 
 def innermost(message: Fields) -> list[Fields]:
