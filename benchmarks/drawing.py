@@ -14,12 +14,8 @@ from harness.simulate.strategies.chance import Seeded
 from kafka_proto.broker.coordinator.transaction import PREPARED
 from kafka_proto.broker.versions import version_of
 from kafka_proto.clients.producer.families import FAMILIES, Family
-from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.conformance.notes import DELIVERED, HELD, REPEATED_UNTIL
-from kafka_proto.conformance.observing import partition, transaction
-from kafka_proto.conformance.playing import PARTITIONS, answered, repeat
-from kafka_proto.conformance.requests import name
-from kafka_proto.conformance.symbols import Symbols
+from kafka_proto.conformance.playing import PARTITIONS, OfValues
 from kafka_proto.gateway.offer import ADD_PARTITIONS_TO_TXN, RELEASES, WRITE_TXN_MARKERS
 
 STEPS = 25
@@ -54,8 +50,8 @@ class Drawing:
         """Whether the epochs are about to run out."""
         self.release, self.level, self.families = release, level, families
         self.family = self.pick(families)
-        self.symbols = Symbols()
-        self.cluster = PlayedCluster(version_of(release, level), tuple(map(name, PARTITIONS)))
+        self.player = OfValues(version_of(release, level))
+        self.cluster = self.player.cluster
         self.given: list[tuple[str, int]] = []
         """Producer ids and epochs that were answered, in order."""
         self.without: list[tuple[str, int]] = []
@@ -115,7 +111,7 @@ class Drawing:
         begin = {"transactional_id": "tid-A", "transaction_timeout": TIMEOUT}
         self.ask("InitProducerId", 1, begin)
         epoch = self.pick(LAST_EPOCHS)
-        repeat(self.cluster, epoch)
+        self.player.repeat(epoch)
         self.steps.append({"note": f"{REPEATED_UNTIL}{epoch}"})
         self.given.append(("pid1", epoch))
 
@@ -141,9 +137,9 @@ class Drawing:
         self.cluster.deliver_held()
 
     def ask(self, api: str, version: int, fields: Fields) -> Fields:
-        asked = {"api": api, "version": version, "fields": fields}
+        asked: Fields = {"api": api, "version": version, "fields": fields}
         self.steps.append({"request": asked})
-        shown = answered(self.cluster, asked, self.symbols)
+        shown = self.player.answer(**asked)
         if isinstance(shown.get("producer_id"), str):
             owns = self.given if fields["transactional_id"] is not None else self.without
             owns.append((shown["producer_id"], shown["producer_epoch"]))
@@ -172,7 +168,7 @@ class Drawing:
         """Return what the coordinator knows of a transactional id; sometimes what it knew, or never did."""
         if self.once_in(60):
             return Owner(self.pick(("", "tid-Z")), *(self.pick(self.given) if self.given else ("pid1", 0)))
-        known = transaction(self.cluster.coordinator(tid), tid, self.symbols)
+        known = self.player.describe(tid)
         if not isinstance(known, dict):
             return Owner(tid, *self.pick(self.given)) if self.given and self.once_in(2) else Owner(tid, "pid1", 0)
         owner = Owner(tid, known["producer_id"], known["producer_epoch"])
@@ -183,7 +179,7 @@ class Drawing:
         return owner
 
     def known(self, tid: str) -> Mapping[str, Any]:
-        found = transaction(self.cluster.coordinator(tid), tid, self.symbols)
+        found = self.player.describe(tid)
         return found if isinstance(found, dict) else {"state": "none", "partitions": []}
 
     def init(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:
@@ -227,7 +223,7 @@ class Drawing:
         """Return the next sequence of a producer in a partition; sometimes one again, or too far, or the first."""
         following = 0
         if fields["partition"] in PARTITIONS:
-            seen = partition(self.cluster.log(name(fields["partition"])), self.symbols)
+            seen = self.player.partition(fields["partition"])
             for producer, epoch, last, _ in seen["producers"]:
                 if producer == fields["producer_id"] and epoch == fields["producer_epoch"]:
                     following = int(last) + 1

@@ -15,6 +15,7 @@ from kafka_proto.addresses import address_of
 from kafka_proto.broker.versions import version_of
 from kafka_proto.conformance.cluster import FEWEST_REPLICATED, MOST_REPLICATED
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
+from kafka_proto.conformance.notes import kind_of
 from kafka_proto.conformance.playing import is_of_the_wire, play
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import RecordVerdict, judge
@@ -91,6 +92,13 @@ def _loaded(
         raise Refusal(str(error)) from None
     for option, field in filters.items():
         records = _chosen(records, option, field, options[option])
+    for record in records:
+        for number, step in enumerate(record["steps"], 1):
+            try:
+                kind_of(step)
+            except ValueError as error:
+                raise Refusal(f"step {number} of {record['situation']}: {error}; docs/conformance.md says which notes "
+                              "there are") from None
     return records
 
 

@@ -1,4 +1,4 @@
-"""A record's requests as values, and responses as a record writes them."""
+"""A record's requests as values, and fields of responses as a record writes them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka_proto import requests as kafka
-from kafka_proto.conformance.observing import batch_row
+from kafka_proto.conformance.player import SHOWN
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name
 
 TOPIC = "T"
-TOPIC_APIS = ("CreateTopics", "DeleteTopics")
 NAMED = {
     "transaction_timeout": "transaction_timeout_ms", "transactional": "is_transactional", "generation": "generation_id",
 }
-"""Fields of a record's requests that are called otherwise here."""
-JOIN_AND_SYNC = "JoinGroup+SyncGroup"
-"""A join, with the id that is given where one is asked for, and the sync that follows, as the leader's."""
+"""Fields of a record that are called otherwise here."""
 JOINING = {
     "session_timeout_ms": 30_000, "rebalance_timeout_ms": 30_000, "protocol_type": "consumer",
     "protocols": (("range", b""),),
@@ -26,6 +23,7 @@ JOINING = {
 """What a record's member says besides."""
 OF_BATCH = ("records", "base_sequence", "is_transactional", "producer_id", "producer_epoch")
 """Fields of a record's Produce that are about its batch."""
+NONE_OPEN = -1
 
 
 def name(index: int) -> str:
@@ -38,24 +36,27 @@ def request_of(api: str, version: int, fields: Mapping[str, Any], symbols: Symbo
 
     Raises KeyError for an API that is not there, TypeError for a field that is, or is not, there.
     """
-    topic = fields.get("topic", TOPIC)
+    make, topic = _REQUESTS[api], fields.get("topic", TOPIC)
     given = {NAMED.get(field, field): _value(field, value, symbols, topic) for field, value in fields.items()
              if field != "topic"}
-    if api == "Produce":
-        batch = RecordBatch(**{field: given.pop(field) for field in OF_BATCH if field in given})
-        return kafka.ProduceRequest(version, batch=batch, **{"acks": -1, **given})
-    if api in TOPIC_APIS:
-        given["topic"] = TOPIC
-    if api == "AddOffsetsToTxn":
-        del given["group_id"]
-        given["partition"] = OFFSETS_PARTITION
-    if api == JOIN_AND_SYNC:
-        given |= JOINING
-    if api == "LeaveGroup":
-        given["members"] = (kafka.MemberIdentity(given.pop("member_id")),)
-    if api == "DescribeTransactions":
-        (given["transactional_id"],) = given.pop("transactional_ids")
-    return _REQUESTS[api](version=version, **given)
+    match api:
+        case "Produce":
+            given["batch"] = RecordBatch(**{field: given.pop(field) for field in OF_BATCH if field in given})
+            given.setdefault("acks", -1)
+        case "CreateTopics" | "DeleteTopics":
+            given["topic"] = TOPIC
+        case "AddOffsetsToTxn":
+            del given["group_id"]
+            given["partition"] = OFFSETS_PARTITION
+        case "JoinGroup":
+            given |= JOINING
+        case "LeaveGroup":
+            given["members"] = (kafka.MemberIdentity(given.pop("member_id")),)
+        case "DescribeTransactions":
+            (given["transactional_id"],) = given.pop("transactional_ids")
+        case "Fetch":
+            given["min_bytes"] = 0
+    return make(version=version, **given)
 
 
 def _value(field: str, value: Any, symbols: Symbols, topic: str) -> Any:
@@ -69,8 +70,8 @@ def _value(field: str, value: Any, symbols: Symbols, topic: str) -> Any:
             return symbols.member_id(value)
         case "partition":
             return partition_name(topic, value)
-        case "partitions":
-            return tuple(sorted(partition_name(topic, index) for index in value)) if isinstance(value, list) else value
+        case "partitions" if isinstance(value, list):
+            return tuple(sorted(partition_name(topic, index) for index in value))
         case "isolation_level":
             return kafka.IsolationLevel(value)
         case "records" | "state_filters":
@@ -79,41 +80,19 @@ def _value(field: str, value: Any, symbols: Symbols, topic: str) -> Any:
 
 
 _REQUESTS: dict[str, Callable[..., object]] = {
-    "InitProducerId": kafka.InitProducerIdRequest, "AddPartitionsToTxn": kafka.AddPartitionsToTxnRequest,
-    "AddOffsetsToTxn": kafka.AddOffsetsToTxnRequest, "EndTxn": kafka.EndTxnRequest,
-    "WriteTxnMarkers": kafka.WriteTxnMarkersRequest, "Fetch": kafka.ConsumerFetchRequest,
-    "ListOffsets": kafka.ListOffsetsRequest, "DeleteRecords": kafka.DeleteRecordsRequest,
-    "TxnOffsetCommit": kafka.TxnOffsetCommitRequest, "OffsetCommit": kafka.OffsetCommitRequest,
-    "OffsetFetch": kafka.OffsetFetchRequest, JOIN_AND_SYNC: kafka.JoinGroupRequest,
-    "LeaveGroup": kafka.LeaveGroupRequest, "DescribeTransactions": kafka.DescribeTransactionsRequest,
-    "ListTransactions": kafka.ListTransactionsRequest, "CreateTopics": kafka.CreateTopicsRequest,
-    "DeleteTopics": kafka.DeleteTopicsRequest,
-}
+    "Fetch": kafka.ConsumerFetchRequest, **{api: getattr(kafka, f"{api}Request") for api in SHOWN if api != "Fetch"}}
 
 
-def response_fields(api: str, request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    """Return a response as a record writes it.
-
-    From version 4 on AddPartitionsToTxn has a code for the whole request, too: what its coordinator throws.
-    """
-    if api == "Produce" and request.acks == 0:
-        return {"connection": "open" if response.error is kafka.Error.NONE else "closed"}
-    fields = ("error",) if api == "EndTxn" and request.version < 5 else _RESPONSES[api]
-    shown = {field: _shown(field, response, symbols) for field in fields}
-    if api != "AddPartitionsToTxn" or request.version < 4:
-        return shown
-    if Error.UNSUPPORTED_VERSION in response.errors.values():
-        return {"error": Error.UNSUPPORTED_VERSION.value, "errors": {}}
-    return {"error": "NONE", **shown}
-
-
-def _shown(field: str, response: Any, symbols: Symbols) -> Any:
+def field_of(response: Any, symbols: Symbols, field: str) -> Any:
     """Return a field of a response as a record has it. The transactional ids of a record are named `tid-X`."""
     match field:
+        case "error" if isinstance(response, kafka.AddPartitionsToTxnResponse):  # of the whole request
+            return (Error.UNSUPPORTED_VERSION if _is_thrown(response) else Error.NONE).value
         case "error" | "partition_error":
             return getattr(response, field).value
         case "errors":
-            return {str(partition_index(partition)): error.value for partition, error in response.errors.items()}
+            found = {} if _is_thrown(response) else response.errors
+            return {str(partition_index(partition)): error.value for partition, error in found.items()}
         case "producer_id":
             return symbols.producer_name(response.producer_id)
         case "member_id":
@@ -122,24 +101,24 @@ def _shown(field: str, response: Any, symbols: Symbols) -> Any:
             return [{"producer_id": symbols.producer_name(txn.producer_id), "first_offset": txn.first_offset}
                     for txn in response.aborted_transactions]
         case "batches":
-            return [batch_row(batch, symbols) for batch in response.batches]
-        case "unknown_state_filters":
-            return list(response.unknown_state_filters)
+            return [_row(batch, symbols) for batch in response.batches]
+        case "unknown_state_filters" | "partitions":
+            return list(getattr(response, field))
         case "mine":
             return [[tid.removeprefix("tid-"), state] for tid, _, state in response.transactions]
-    return getattr(response, field)
+        case "producers":
+            return [[symbols.producer_name(producer), state.producer_epoch, state.last_sequence,
+                     NONE_OPEN if state.open_from is None else state.open_from]
+                    for producer, state in sorted(response.producers.items())]
+    return getattr(response, NAMED.get(field, field))
 
 
-_RESPONSES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("InitProducerId", "EndTxn"), ("error", "producer_id", "producer_epoch")),
-    **dict.fromkeys(("AddPartitionsToTxn", "WriteTxnMarkers"), ("errors",)),
-    **dict.fromkeys(("AddOffsetsToTxn", "TxnOffsetCommit", "OffsetCommit", "LeaveGroup", *TOPIC_APIS), ("error",)),
-    "Produce": ("error", "base_offset"),
-    "Fetch": ("error", "high_watermark", "last_stable_offset", "aborted_transactions", "batches"),
-    "ListOffsets": ("error", "offset"),
-    "DeleteRecords": ("error", "low_watermark"),
-    "OffsetFetch": ("error", "partition_error", "committed_offset"),
-    "DescribeTransactions": ("error", "state"),
-    "ListTransactions": ("error", "unknown_state_filters", "mine"),
-}
-"""What a record has of each response."""
+def _is_thrown(response: Any) -> bool:
+    return Error.UNSUPPORTED_VERSION in response.errors.values()
+
+
+def _row(batch: RecordBatch, symbols: Symbols) -> list[Any]:
+    """Return a batch as a record writes it: `[base offset, producer id, epoch, base sequence, kind, values]`."""
+    kind = ("txn" if batch.is_transactional else "plain") + ("+ctl" if batch.marker is not None else "")
+    return [batch.base_offset, symbols.producer_name(batch.producer_id), batch.producer_epoch, batch.base_sequence,
+            kind, [str(record) for record in batch.records]]

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.model import Refusal
-from kafka_proto.conformance.notes import DELIVERED, HELD, NO_MARKER, REPEATED
+from kafka_proto.conformance.notes import OF_MARKERS, kind_of
+from kafka_proto.conformance.player import ClusterMarkers, Markers
 from kafka_proto.conformance.verdict import RecordVerdict, differences, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
-from kafka_proto.gateway.held_markers import HeldMarkers
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import MOST_PAUSES, PAUSE_MS, Situation
@@ -28,13 +28,14 @@ GROUP, TRANSACTION = 0, 1
 """What a coordinator is looked up for."""
 
 
-def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
+def left_out(record: Mapping[str, Any], markers: Markers | None = None, patient: bool = False) -> str | None:
     """Return why a situation is not played over the wire, or None."""
-    notes = [str(step.get("note")) for step in record["steps"]]
-    if markers is None and {HELD, NO_MARKER, DELIVERED} & {*notes}:
+    kinds = {kind_of(step)[0] for step in record["steps"]}
+    if markers is None and kinds & OF_MARKERS:
         return "a marker is held between brokers"
-    is_long = any(map(REPEATED.fullmatch, notes)) and not patient
-    return "it takes tens of thousands of requests" if is_long else None
+    if kinds & {"twice", "lost"} and not isinstance(markers, ClusterMarkers):
+        return "a marker is sent twice, or its answer lost"
+    return "it takes tens of thousands of requests" if "repeated" in kinds and not patient else None
 
 
 def play_at(
@@ -61,7 +62,7 @@ def play_at(
 
 
 def record_at(
-    scripts: list[dict[str, Any]], host: str, port: int, release: str, markers: HeldMarkers | None = None,
+    scripts: list[dict[str, Any]], host: str, port: int, release: str, markers: Markers | None = None,
     patient: bool = False,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Return the records that a broker of a release makes of scripts, each played twice, and lines about what is odd.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.conformance.player import ClusterMarkers
 from kafka_proto.gateway.client import is_unanswered, read_response, request_bytes
 from kafka_proto.gateway.frames import SIZE
 from kafka_proto.gateway.host import Arrived, Close, Host, Opened, Passed, Write
@@ -16,15 +17,14 @@ FIRST_MS = 1_000_000
 """When a broker begins that no clock counts for."""
 
 
-def play_here(record: dict[str, Any], version: BrokerVersion, brokers: int = 1) -> list[dict[str, Any]]:
+def play_here(record: dict[str, Any], version: BrokerVersion) -> list[dict[str, Any]]:
     """Return the steps of a record as brokers of its release and level answer them, asked by frames in process.
 
     They decide as a version does. Nothing waits for a clock.
     """
-    host = Host(Settings(record["broker_version"], record["transaction_version"], ports=(0,) * brokers), {}, FIRST_MS,
-                version)
+    host = Host(Settings(record["broker_version"], record["transaction_version"]), {}, FIRST_MS, version)
     frames = Frames(host)
-    return Situation(frames.ask, frames.wait, "run1-0", FIRST_MS).play(record)
+    return Situation(frames.ask, frames.wait, "run1-0", FIRST_MS, ClusterMarkers(host.cluster)).play(record)
 
 
 class Frames:

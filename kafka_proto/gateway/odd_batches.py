@@ -3,7 +3,7 @@
 `bytes` of a record's Produce says it: fields of the `header`, with the checksum made right; `wrong_checksum`; the least
 `value_size`; a time that is `ahead_ms`; `offset_deltas`; the `codec`, or one that has the records `stored`; how many
 `times` there is the batch, of which the last bytes are `cut` or the first ones alone `keep`t; and how many `zeros` come
-behind it.
+behind it. With `control` it is a control batch, whose one record says COMMIT or ABORT.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from kafka_proto.gateway import records
 from kafka_proto.gateway.records import AFTER_LENGTH, HEADER, WireRecord, read_header, with_checksum, write_batch
 
 LZ4_FRAME, ZSTD_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82", b"\x28\xb5\x2f\xfd\x20"
@@ -28,11 +29,13 @@ def batch_of(produce: Mapping[str, Any], owner: Mapping[str, Any], now_ms: int) 
     """Return what a Produce has for a partition, of the producer that owns it."""
     odd: dict[str, Any] = produce["bytes"]
     values = [value.encode().ljust(odd.get("value_size", 0), b"x") for value in produce["records"]]
+    is_control = produce.get("control", False)
+    keys = [records.MARKER_KEY.pack(0, int(value == "COMMIT")) if is_control else None for value in produce["records"]]
     data = write_batch(
-        [WireRecord(None, value) for value in values], base_timestamp=now_ms + odd.get("ahead_ms", 0),
+        list(map(WireRecord, keys, values)), base_timestamp=now_ms + odd.get("ahead_ms", 0),
         producer_id=owner["producer_id"], producer_epoch=owner["producer_epoch"],
         base_sequence=produce.get("base_sequence", -1), is_transactional=produce.get("transactional", False),
-        codec=odd.get("codec", "none"), offset_deltas=odd.get("offset_deltas"),
+        is_control=is_control, codec=odd.get("codec", "none"), offset_deltas=odd.get("offset_deltas"),
     )
     packed = data[HEADER.size :]
     if "stored" in odd:

@@ -8,7 +8,7 @@ Bytes are `{"bytes": text}`, a batch `{"batch": [[value, ms], ...], ...}` with t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafka_proto.conformance.symbols import Symbols
@@ -16,8 +16,16 @@ from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.apis.topics import TOPIC_SETTINGS
 from kafka_proto.gateway.codec import has_version
-from kafka_proto.gateway.fetch_reader import batches, text
-from kafka_proto.gateway.records import WireRecord, write_batch
+from kafka_proto.gateway.records import (
+    MARKER_KEY,
+    UNREAD,
+    BatchHeader,
+    WireRecord,
+    read_header,
+    read_records,
+    split,
+    write_batch,
+)
 
 HOME = "~"
 PRODUCER = re.compile(r"pid[0-9]+")
@@ -41,6 +49,20 @@ def api_key(name: str, version: int) -> int:
     if not has_version(number, version):
         raise ValueError(f"there is no version {version} of {name}")
     return number
+
+
+def batches(data: bytes | None) -> Iterator[tuple[BatchHeader, list[str]]]:
+    """Yield batches with their records as text; records that are packed by a codec that is not read are none."""
+    for batch in split(data or b""):
+        header = read_header(batch)
+        yield header, [] if header.codec in UNREAD else [_text(header, one) for one in read_records(batch, header)]
+
+
+def _text(header: BatchHeader, record: WireRecord) -> str:
+    """Return a record as its text, a marker as its type."""
+    if header.is_control:
+        return "COMMIT" if MARKER_KEY.unpack(record.key or b"")[1] else "ABORT"
+    return (record.value or b"").decode()
 
 
 class Verbatim:
@@ -92,8 +114,7 @@ class Verbatim:
         if name == "timestamp" and value >= 0:
             return {"now": value - self._now_ms}
         if name == "records":
-            return [[header.base_offset, [text(header, record) for record in records]]
-                    for header, records in batches({"records": value})]
+            return [[header.base_offset, texts] for header, texts in batches(value)]
         if name == "configs" and value is not None:
             value = [row for row in value if row["name"] in TOPIC_SETTINGS]
         return self._value(value)

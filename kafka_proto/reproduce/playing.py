@@ -17,8 +17,6 @@ from harness.model import Refusal
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.conforming import await_coordinators, new_run, pauses
-from kafka_proto.gateway.fetch_reader import batches, text
-from kafka_proto.gateway.records import BatchHeader
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import Situation
 from kafka_proto.log import Marker, RecordBatch
@@ -251,17 +249,18 @@ async def _late(held: HeldRequest, event: Comes | Arrives) -> str:
 
 def _log(run: Situation, partition: int) -> ObservedLog:
     """Return a partition as a reader of all records gets it, its ends as one of committed records does."""
-    found = run.fetch(partition, 0, "read_uncommitted")
-    committed = run.fetch(partition, 0, "read_committed")
-    made = (_batch(header, [text(header, one) for one in records]) for header, records in batches(found))
-    return ObservedLog(tuple(made), found["high_watermark"], committed["last_stable_offset"])
+    whole, committed = (run.fetch(partition, 0, level) for level in ("read_uncommitted", "read_committed"))
+    made = tuple(_batch(run.symbols.producer_id(row[1]), *row) for row in whole["batches"])
+    return ObservedLog(made, whole["high_watermark"], committed["last_stable_offset"])
 
 
-def _batch(header: BatchHeader, texts: Sequence[str]) -> RecordBatch:
-    marker = Marker(texts[0]) if header.is_control else None
+def _batch(
+    producer_id: int, offset: int, name: object, epoch: int, sequence: int, kind: str, texts: Sequence[str]
+) -> RecordBatch:
+    marker = Marker(texts[0]) if kind.endswith("+ctl") else None
     return RecordBatch(
-        tuple(texts) if marker is None else (Cause(marker, ""),), header.producer_id, header.producer_epoch,
-        is_transactional=header.is_transactional, marker=marker, base_offset=header.base_offset)
+        tuple(texts) if marker is None else (Cause(marker, ""),), producer_id, epoch,
+        is_transactional=kind.startswith("txn"), marker=marker, base_offset=offset)
 
 
 def _said(event: Event) -> str:

@@ -13,39 +13,21 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.gateway.wire import Talk
 
 from kafka_proto.conformance import RecordVerdict, default_files, judge, load
+from kafka_proto.conformance.player import ClusterMarkers
 from kafka_proto.gateway.conforming import left_out
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.situations import Situation
-from kafka_proto.requests import partition_index
 
 EACH = 25
 """Of so many records one is played in the suite."""
 
 
-class Markers:
-    """What holds the markers of a host without sockets; `loses` is one that lets nothing go."""
-
-    def __init__(self, host: Host, loses: bool = False) -> None:
-        self.host = host
-        self.loses = loses
-        self.versions: list[int] = []
-        self.answers: dict[str, str] = {}
-
-    def hold(self) -> None:
-        self.host.cluster.holds_markers = True
-
-    def is_holding(self) -> bool:
-        return bool(self.host.cluster.held)
+class Lossy(ClusterMarkers):
+    """Lets nothing go."""
 
     def deliver(self) -> None:
-        if not self.loses:
-            self.versions = list(self.host.cluster.held_versions)
-            self.answers = {str(partition_index(name)): error.value
-                            for name, error in self.host.cluster.deliver_held()}
-
-    def answered(self) -> tuple[int | None, dict[str, str]]:
-        return max(self.versions, default=None), self.answers
+        """Keep everything."""
 
 
 def verdict(record: dict[str, Any], loses: bool = False) -> RecordVerdict:
@@ -59,7 +41,7 @@ def verdict(record: dict[str, Any], loses: bool = False) -> RecordVerdict:
         waits += 1
         return waits < 50
 
-    markers = Markers(talk.host, loses)
+    markers = (Lossy if loses else ClusterMarkers)(talk.host.cluster)
     assert left_out(record, markers, patient=True) is None
     situation = Situation(lambda api, version, message: talk.one(me, api, version, dict(message)), wait, "run1-0",
                           talk.now, markers)
