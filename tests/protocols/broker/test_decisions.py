@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
-from support.brokers.node import Node, elect, handle, holding, new_node, next_deadline, pass_time
+from support.brokers.node import BROKER, elected, new_node
 from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
@@ -37,6 +39,7 @@ from kafka_proto.broker.versions import (
     KIP_890_PART_1,
     BrokerVersion,
 )
+from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_EPOCH
@@ -179,47 +182,54 @@ def test_markers_are_sent_again_until_acknowledged_and_given_up_when_fenced() ->
 
 def test_idle_transactional_id_is_forgotten_by_a_tombstone() -> None:
     """At rest for `transactional.id.expiration.ms`: then it is unknown, and its producer fenced by its mapping."""
-    node = new_node(KIP_890_4_4, ("T-0",), CoordinatorConfig(transactional_id_expiration_ms=500))
-    node, made = handle(node, INIT)
-    assert "tid" in pass_time(node, 400).transaction_log
-    node = pass_time(node, 600)
-    assert dict(node.transaction_log) == dict(node.coordinator.transactions) == {}
+    node = new_node(KIP_890_4_4, config=CoordinatorConfig(transactional_id_expiration_ms=500))
+    made = node.ask(INIT)
+    node.pass_time(400)
+    assert "tid" in node.transactions
+    node.pass_time(600)
+    assert node.transactions == {}
     late = AddPartitionsToTxnRequest(3, "tid", made.producer_id, 0, ("T-0",))
-    assert handle(node, late)[1].errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING
+    assert node.ask(late).errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING
     open_ = coordinator(ONGOING, config=CoordinatorConfig(transactional_id_expiration_ms=1))
     assert role.expire(open_, "tid", now=10_000) == (open_, ())
 
 
-def begun(version: BrokerVersion, epoch: int = 0) -> Node:
-    """Return a node on which a producer has written to T-0 in a transaction at some epoch."""
-    node, _ = handle(new_node(version, ("T-0",)), INIT)
-    node.cluster.with_epoch("tid", epoch)
-    node, _ = handle(node, AddPartitionsToTxnRequest(3, "tid", 0, epoch, ("T-0",)))
-    node, made = handle(node, ProduceRequest(11, "tid", -1, "T-0", batch(epoch, producer=0)))
-    assert made.error is Error.NONE
+def begun(version: BrokerVersion, epoch: int = 0) -> PlayedCluster:
+    """Return a broker on which a producer has written to T-0 in a transaction at some epoch."""
+    node = new_node(version, INIT)
+    node.with_epoch("tid", epoch)
+    node.ask(AddPartitionsToTxnRequest(3, "tid", 0, epoch, ("T-0",)))
+    assert node.ask(ProduceRequest(11, "tid", -1, "T-0", batch(epoch, producer=0))).error is Error.NONE
     return node
+
+
+def ended_by_the_next_coordinator(node: PlayedCluster, epoch: int) -> Any:
+    """End a transaction whose markers come late, and elect the broker anew; return what the client was told."""
+    node.holds_markers = True
+    ended = node.ask(EndTxnRequest(5, "tid", 0, epoch, True))
+    node.holds_markers = False
+    elected(node)
+    return ended
 
 
 def test_new_coordinator_completes_what_is_prepared_with_its_epoch() -> None:
     """The markers that its predecessor did not bring are written again; an old coordinator's are fenced then."""
-    node = holding(begun(KIP_890_4_4))
-    node, _ = handle(node, EndTxnRequest(5, "tid", 0, 0, True))
-    node = elect(holding(node, holds=False))
-    log = node.leaders["T-0"].log
-    assert node.transaction_log["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
+    node = begun(KIP_890_4_4)
+    ended_by_the_next_coordinator(node, 0)
+    log = node.log("T-0")
+    assert node.entries["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
     assert log.producer(0).coordinator_epoch == 1
     old = WriteTxnMarkersRequest(2, 0, 1, 0, False, ("T-0",), 0)
-    assert handle(node, old)[1].errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED
+    assert node.ask(old).errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED
 
 
 @pytest.mark.parametrize(("version", "producer_id", "epoch"), [(KIP_890, 0, MAX_EPOCH), (KIP_890_4_4, 1, 0)])
 def test_kafka_20310_election_while_epochs_run_out(version: BrokerVersion, producer_id: int, epoch: int) -> None:
     """The entry of 4.0 does not say which producer id comes next: the client that was promised it is not known."""
-    node = holding(begun(version, LAST_EPOCH))
-    node, ended = handle(node, EndTxnRequest(5, "tid", 0, LAST_EPOCH, True))
+    node = begun(version, LAST_EPOCH)
+    ended = ended_by_the_next_coordinator(node, LAST_EPOCH)
     assert (ended.producer_id, ended.producer_epoch) == (1, 0)
-    node = elect(holding(node, holds=False))
-    known = node.transaction_log["tid"]
+    known = node.entries["tid"]
     assert (known.state, known.producer_id, known.producer_epoch) == (TxnState.COMPLETE_COMMIT, producer_id, epoch)
 
 
@@ -278,13 +288,12 @@ def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
 @pytest.mark.parametrize("version", [KIP_360, KIP_890_PART_1, KIP_890, KIP_890_4_4], ids=lambda version: version.name)
 def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> None:
     """Without transaction nobody is asked: in order it is taken, again it is a duplicate, with a gap it is refused."""
-    node = new_node(version, ("T-0",))
+    node = new_node(version)
     for sequence, error, offset in ((0, Error.NONE, 0), (1, Error.NONE, 1), (0, Error.NONE, 0),
                                     (3, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)):
-        asked = ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence))
-        node, made = handle(node, asked)
+        made = node.ask(ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence)))
         assert (made.error, made.base_offset) == (error, offset)
-    assert len(node.leaders["T-0"].log.batches) == 2
+    assert len(node.log("T-0").batches) == 2
 
 
 def test_verification_whose_batch_never_came_is_forgotten() -> None:
@@ -314,24 +323,22 @@ def test_p11_markers_of_earlier_epochs_and_coordinators_are_refused() -> None:
 def test_tx_13_deleted_records_make_a_producer_unknown_up_to_2_3() -> None:
     """UNKNOWN_PRODUCER_ID for the next batch; since then the producer goes on."""
     for version, error in ((KIP_98, Error.UNKNOWN_PRODUCER_ID), (KIP_360, Error.NONE)):
-        node = new_node(version, ("T-0",))
         plain = RecordBatch(("x",), 7, 0, 0)
-        node, _ = handle(node, ProduceRequest(7, None, -1, "T-0", plain))
-        node, deleted = handle(node, DeleteRecordsRequest(1, "T-0", -1))
+        node = new_node(version, ProduceRequest(7, None, -1, "T-0", plain))
+        deleted = node.ask(DeleteRecordsRequest(1, "T-0", -1))
         assert (deleted.error, deleted.low_watermark) == (Error.NONE, 1)
         follows = attrs.evolve(plain, base_sequence=1)
-        assert handle(node, ProduceRequest(7, None, -1, "T-0", follows))[1].error is error
-        beyond = handle(node, DeleteRecordsRequest(1, "T-0", 9))[1]
-        assert beyond.error is Error.OFFSET_OUT_OF_RANGE
+        assert node.ask(ProduceRequest(7, None, -1, "T-0", follows)).error is error
+        assert node.ask(DeleteRecordsRequest(1, "T-0", 9)).error is Error.OFFSET_OUT_OF_RANGE
 
 
 def test_kafka_5247_transaction_does_not_replace_a_later_plain_commit() -> None:
     """Live view and replay agree, before an election and after it."""
-    node, _ = handle(new_node(KIP_360, ("T-0",)), INIT)
-    node, _ = handle(node, AddOffsetsToTxnRequest(3, "tid", 0, 0, "__consumer_offsets-0"))
-    node, _ = handle(node, TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))
-    staged = elect(node)
-    assert staged.groups.offsets == node.groups.offsets and not staged.groups.offsets.is_stable(("G", "T-0"))
+    node = new_node(KIP_360, INIT, AddOffsetsToTxnRequest(3, "tid", 0, 0, "__consumer_offsets-0"),
+                    TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))
+    staged = node.groups(BROKER).offsets
+    elected(node)
+    assert node.groups(BROKER).offsets == staged and not staged.is_stable(("G", "T-0"))
 
 
 def test_old_clients_are_told_what_they_know() -> None:
@@ -365,7 +372,7 @@ def test_illegal_transitions_are_refused_in_one_place() -> None:
 
 def test_deadline_is_that_of_the_oldest_open_transaction() -> None:
     """None where nothing is open."""
-    node = new_node(KIP_360, ("T-0",))
-    assert next_deadline(node) is None
+    assert not new_node(KIP_360).time_out()
     node = begun(KIP_360)
-    assert next_deadline(node) == node.transaction_log["tid"].start_timestamp + 60_001
+    begun_at = node.entries["tid"].start_timestamp
+    assert node.time_out() and node.now == begun_at + 60_001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.node import handle, new_node, without_topic
+from support.brokers.node import BROKER, new_node
 
 from harness.model import FrozenMap
 from kafka_proto.broker.group.coordinator import GroupCoordinator, commit_batch, fetch_offset
@@ -65,44 +65,39 @@ def test_commit_of_a_group_that_is_not_there() -> None:
         of_generation = attrs.evolve(request, generation_id=0, member_id="m1")
         assert (check_group(None, of_generation), check_known_group(None, of_generation)) == (before, since)
     for version in (KIP_360, KIP_890):
-        node = new_node(version, ["T-0"])
-        assert handle(node, attrs.evolve(PLAIN, group_id=""))[1] == OffsetCommitResponse(E.NONE)
-        asked = attrs.evolve(IN_TRANSACTION, group_id="")
-        assert handle(node, asked)[1] == TxnOffsetCommitResponse(E.INVALID_GROUP_ID)
+        node = new_node(version)
+        assert node.ask(attrs.evolve(PLAIN, group_id="")) == OffsetCommitResponse(E.NONE)
+        assert node.ask(attrs.evolve(IN_TRANSACTION, group_id="")) == TxnOffsetCommitResponse(E.INVALID_GROUP_ID)
 
 
 @pytest.mark.parametrize(("version", "goes"), [(KIP_360, True), (KIP_890_PART_1, True), (KIP_890, False)])
 def test_offsets_of_deleted_partitions_are_gone(version: BrokerVersion, goes: bool) -> None:
     """Committed ones and staged ones; before 4.0 a group goes with them that has neither members nor other offsets."""
-    node = new_node(version, ["T-0", "U-0"])
-    node, _ = handle(node, InitProducerIdRequest(1, "tid", 60_000))
-    producer = node.coordinator.transactions["tid"].metadata.producer_id
+    node = new_node(version, partitions=("T-0", "U-0"))
+    producer = node.ask(InitProducerIdRequest(1, "tid", 60_000)).producer_id
     staged = attrs.evolve(IN_TRANSACTION, producer_id=producer, group_id="S")
     other = attrs.evolve(PLAIN, group_id="O", partition="U-0")
-    node, _ = handle(node, AddOffsetsToTxnRequest(3, "tid", producer, 0, OFFSETS_PARTITION))
+    node.ask(AddOffsetsToTxnRequest(3, "tid", producer, 0, OFFSETS_PARTITION))
     for request in (PLAIN, staged, other, attrs.evolve(other, partition="T-0")):
-        node, response = handle(node, request)
-        assert response.error is E.NONE
-    node = without_topic(node, "T")
-    assert "T-0" not in node.leaders and set(node.groups.groups) == {"O", "S"} | (set() if goes else {"G"})
+        assert node.ask(request).error is E.NONE
+    node.delete_topic("T")
+    assert "T-0" not in node.served and set(node.groups(BROKER).groups) == {"O", "S"} | (set() if goes else {"G"})
     for group in "GSO":
-        found = handle(node, OffsetFetchRequest(7, group, "T-0", require_stable=True))[1]
-        assert found == OffsetFetchResponse(E.NONE)
-    node, _ = handle(node, EndTxnRequest(3, "tid", producer, 0, committed=True))
-    assert list(node.groups.offsets.committed) == [("O", "U-0")]
-    assert load(node.leaders[OFFSETS_PARTITION].log.batches).committed == node.groups.offsets.committed
+        asked = OffsetFetchRequest(7, group, "T-0", require_stable=True)
+        assert node.ask(asked) == OffsetFetchResponse(E.NONE)
+    node.ask(EndTxnRequest(3, "tid", producer, 0, committed=True))
+    assert list(node.offsets.committed) == [("O", "U-0")]
+    assert load(node.log(OFFSETS_PARTITION).batches).committed == node.offsets.committed
 
 
 def test_metadata_is_kept_up_to_so_many_characters() -> None:
     """4,096 as Java counts them; with it the leader epoch is kept, by a plain commit and in a transaction."""
-    node = new_node(KIP_890, ["T-0"])
+    node = new_node(KIP_890)
     for metadata, error in (("é" * 4096, E.NONE), ("𝄞" * 2048, E.NONE), ("x" * 4097, E.OFFSET_METADATA_TOO_LARGE),
                             ("𝄞" * 2049, E.OFFSET_METADATA_TOO_LARGE)):
-        asked = attrs.evolve(PLAIN, metadata=metadata, leader_epoch=3)
-        node, response = handle(node, asked)
-        assert response == OffsetCommitResponse(error)
+        assert node.ask(attrs.evolve(PLAIN, metadata=metadata, leader_epoch=3)) == OffsetCommitResponse(error)
     found = OffsetFetchResponse(E.NONE, E.NONE, 5, 3, "𝄞" * 2048)
-    assert handle(node, OffsetFetchRequest(7, "G", "T-0"))[1] == found
+    assert node.ask(OffsetFetchRequest(7, "G", "T-0")) == found
     record = OffsetRecord("G", "T-0", 5, 3, "some")
     assert commit_batch(attrs.evolve(IN_TRANSACTION, leader_epoch=3, metadata="some"), 0).records == (record,)
 
@@ -126,17 +121,15 @@ def test_offsets_that_are_refused_make_a_group_before_4_0(version: BrokerVersion
 
     From 4.0 on there is only the group of what is written. A plain commit by nobody tells them apart.
     """
-    node = new_node(version, ["T-0"])
-    node, _ = handle(node, InitProducerIdRequest(1, "tid", 60_000))
-    producer = node.coordinator.transactions["tid"].metadata.producer_id
+    node = new_node(version)
+    producer = node.ask(InitProducerIdRequest(1, "tid", 60_000)).producer_id
     plain = attrs.evolve(PLAIN, generation_id=1, member_id="nobody")
     asked = TxnOffsetCommitRequest(4, "tid", "G", producer, 0, "T-0", 5, generation_id=1, member_id="nobody")
-    assert handle(node, plain)[1] == OffsetCommitResponse(E.ILLEGAL_GENERATION)
-    node, refused = handle(node, asked)
-    assert refused == TxnOffsetCommitResponse(E.UNKNOWN_MEMBER_ID if before is E.NONE else before)
-    assert handle(node, plain)[1] == OffsetCommitResponse(E.UNKNOWN_MEMBER_ID if since else E.ILLEGAL_GENERATION)
-    elsewhere, _ = handle(node, attrs.evolve(asked, group_id="H", partition="T-7"))
-    assert "H" not in elsewhere.groups.groups
+    assert node.ask(plain) == OffsetCommitResponse(E.ILLEGAL_GENERATION)
+    assert node.ask(asked) == TxnOffsetCommitResponse(E.UNKNOWN_MEMBER_ID if before is E.NONE else before)
+    assert node.ask(plain) == OffsetCommitResponse(E.UNKNOWN_MEMBER_ID if since else E.ILLEGAL_GENERATION)
+    node.ask(attrs.evolve(asked, group_id="H", partition="T-7"))
+    assert "H" not in node.groups(BROKER).groups
 
 
 def commit(offset: int | None, partition: str = "T-0", producer: int = -1, group: str = "G") -> RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.node import handle, new_node
+from support.brokers.node import new_node
 
 from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
 from kafka_proto.broker.leader.appending import (
@@ -145,9 +145,10 @@ def test_duplicate_is_known_before_anybody_is_asked() -> None:
 @pytest.mark.parametrize("name", ["T-0", "T-7"])
 def test_batch_of_a_transaction_without_id_is_refused_wherever_it_goes(name: str) -> None:
     """Before its partition is looked for, which is not there."""
-    node, answer = handle(new_node(KIP_890_PART_1, ("T-0",)), ProduceRequest(9, None, -1, name, batch()))
+    node = new_node(KIP_890_PART_1)
+    answer = node.ask(ProduceRequest(9, None, -1, name, batch()))
     assert answer == ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    assert node.leaders["T-0"].log == EMPTY_LOG
+    assert node.log("T-0") == EMPTY_LOG
 
 
 def test_refused_marker_leaves_the_log_as_it_is() -> None:

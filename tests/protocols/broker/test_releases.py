@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.brokers.node import handle, new_node
+from support.brokers.node import new_node
 
 from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
 from kafka_proto.broker.leader.state import SupportedOperation
@@ -32,12 +32,10 @@ def error_in(answer: object) -> Error:
 def test_offsets_that_no_transaction_has_open_one_in_3_6() -> None:
     """3.6 verifies what producers send and nothing else; since 3.7 the coordinator of the group asks first."""
     for version, error in ((KIP_890_PART_1_3_6, Error.NONE), (KIP_890_PART_1_3_7, Error.INVALID_TXN_STATE)):
-        node, _ = handle(new_node(version, ("T-0",)), INIT)
-        node, answer = handle(node, ProduceRequest(9, "tid", -1, "T-0", BATCH))
-        assert error_in(answer) is Error.INVALID_TXN_STATE
-        node, answer = handle(node, TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))
-        assert error_in(answer) is error
-        is_open = node.leaders["__consumer_offsets-0"].log.producer(0).open_from is not None
+        node = new_node(version, INIT)
+        assert error_in(node.ask(ProduceRequest(9, "tid", -1, "T-0", BATCH))) is Error.INVALID_TXN_STATE
+        assert error_in(node.ask(TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))) is error
+        is_open = node.log("__consumer_offsets-0").producer(0).open_from is not None
         assert is_open is (error is Error.NONE)
 
 
@@ -59,14 +57,11 @@ def test_a_client_of_part_2_spoils_its_id_at_level_0(release: str) -> None:
                     AddPartitionsToTxnRequest(4, "tid", 0, 0, ("T-0",)),
                     TxnOffsetCommitRequest(5, "tid", "G", 0, 0, "T-0", 5)):
         for level, error in ((0, Error.UNSUPPORTED_VERSION), (1, Error.NONE)):
-            node, _ = handle(new_node(version_of(release, level), ("T-0",)), INIT)
-            node, answer = handle(node, request)
-            assert (error_in(answer), level) == (error, level)
+            node = new_node(version_of(release, level), INIT)
+            assert (error_in(node.ask(request)), level) == (error, level)
             if level == 0:
                 for later in (INIT, request):
-                    node, answer = handle(node, later)
-                    assert error_in(answer) in (Error.CONCURRENT_TRANSACTIONS, Error.NOT_ENOUGH_REPLICAS)
-    node, _ = handle(new_node(version_of(release, 0), ("T-0",)), INIT)
+                    assert error_in(node.ask(later)) in (Error.CONCURRENT_TRANSACTIONS, Error.NOT_ENOUGH_REPLICAS)
+    node = new_node(version_of(release, 0), INIT)
     for old in (AddPartitionsToTxnRequest(3, "tid", 0, 0, ("T-0",)), EndTxnRequest(4, "tid", 0, 0, True)):
-        node, answer = handle(node, old)
-        assert error_in(answer) is Error.NONE
+        assert error_in(node.ask(old)) is Error.NONE

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.brokers.node import Node, elect, handle, new_node
+from support.brokers.node import elected, new_node
 from support.paths import RECORDED
 
 from harness.model import Scenario, State, find_scenario, model_of
@@ -33,7 +33,6 @@ from kafka_proto.requests import (
     Error,
     InitProducerIdRequest,
     ProduceRequest,
-    ProduceResponse,
     WriteTxnMarkersRequest,
 )
 
@@ -81,23 +80,15 @@ def unrecorded() -> set[str]:
         if fails is not None:
             _, effects = role.append_failed(after, "tid", fails)
         found |= {effect.answer.error for effect in effects if isinstance(effect, AnsweredRequest)}
-    node, _ = handle(elect(new_node(KIP_890_4_4, ("T-0",))), INIT)
+    node = new_node(KIP_890_4_4)
+    elected(node)
+    node.ask(INIT)
     for epoch in (1, 0):
-        marker = WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)
-        node, answer = handle(node, marker)
-        found |= {error for error in answer.errors.values()}
-    found.add(after_deletion(new_node(KIP_98, ("T-0",))))
+        found |= set(node.ask(WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)).errors.values())
+    first = ProduceRequest(7, None, -1, "T-0", RecordBatch(("x",), 7, 0, 0))
+    node = new_node(KIP_98, first, DeleteRecordsRequest(1, "T-0", -1))
+    found.add(node.ask(attrs.evolve(first, batch=attrs.evolve(first.batch, base_sequence=1))).error)
     return {error.value for error in found}
-
-
-def after_deletion(node: Node) -> Error:
-    """Return what a producer is told whose records are deleted."""
-    batch = RecordBatch(("x",), 7, 0, 0)
-    for request in (ProduceRequest(7, None, -1, "T-0", batch), DeleteRecordsRequest(1, "T-0", -1)):
-        node, _ = handle(node, request)
-    _, answer = handle(node, ProduceRequest(7, None, -1, "T-0", attrs.evolve(batch, base_sequence=1)))
-    assert isinstance(answer, ProduceResponse)
-    return answer.error
 
 
 def test_every_code_is_answered() -> None:
