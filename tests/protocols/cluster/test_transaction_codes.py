@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import pytest
 from support.brokers.node import elected, new_node
 from support.paths import RECORDED
+from support.runs.made_runs import scenario_runs, states_of
 
-from harness.model import Scenario, State, find_scenario, model_of
-from harness.simulate.runs.plan import plan_of
-from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
-from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.strategy import RandomStrategy
+from harness.model import find_scenario, model_of
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
@@ -96,26 +92,14 @@ def test_every_code_is_answered() -> None:
     assert CODES - recorded() - unrecorded() == set()
 
 
-def states_of(scenario: Scenario, run: Run) -> Iterable[State]:
-    """Yield the states of a run, from the first."""
-    model = model_of(scenario)
-    state = model.initial_states()[0]
-    yield state
-    for chosen in run.trail.choices:
-        state = model.apply(state, next(one for one in model.choices(state) if one.label == chosen.label))
-        yield state
-
-
 def test_every_witness_is_reached_and_every_verdict_taken() -> None:
     """In few runs of each scenario: a client retries, looks up again, aborts, fails for good."""
     missing, verdicts = set(WITNESSES), {known.value for known in AnswerVerdict}
     for scenario in sorted(SCENARIOS, key=lambda row: row.name not in RARE):
-        tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-        for seed in range(3 if scenario.name.startswith("leaders") else 20):
-            run = run_plain(tables, plan, RandomStrategy(seed))
+        for run in scenario_runs(scenario, "random", 3 if scenario.name.startswith("leaders") else 20):
             missing -= run.witnessed
             if verdicts:
-                *_, last = states_of(scenario, run)
+                *_, last = states_of(model_of(scenario), run)
                 verdicts -= {taken.partition(" ")[2] for state in last.values()
                              for taken in getattr(state, "verdicts", ())}
             if not missing and not verdicts:
@@ -129,7 +113,8 @@ def test_late_batch_is_appended_after_the_next_epoch_was_given_until_leaders_ask
     row = find_scenario(name)
     assert row is not None
     scenario = attrs.evolve(row, claims=())
-    placement, tables, plan = Placement.of(model_of(scenario).sizes), Tables(model_of(scenario)), plan_of(scenario)
-    runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in range(30))
-    found = [appended_after_fencing(placement, LocalLogs(placement), states_of(scenario, run)) for run in runs]
+    model = model_of(scenario)
+    placement = Placement.of(model.sizes)
+    found = [appended_after_fencing(placement, LocalLogs(placement), states_of(model, run))
+             for run in scenario_runs(scenario, "random", 30)]
     assert any(found) is writes, next(filter(None, found), None)

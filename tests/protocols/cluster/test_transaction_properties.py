@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.searches.spec_states import state
 
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
 from kafka_proto.broker.coordinator.coordinator import Coordinator
@@ -96,12 +97,12 @@ def commit(transaction: str, *, transactional: bool = True) -> RecordBatch:
 
 def offsets(*batches: RecordBatch, by_record: bool = True) -> list[Change]:
     """Return the changes that give the offsets partition a log, and the group coordinator its live view of it."""
-    where, state = log(OFFSETS_PARTITION, *batches)
-    assert isinstance(state, LeaderState)
+    where, leader = log(OFFSETS_PARTITION, *batches)
+    assert isinstance(leader, LeaderState)
     live = load(())
-    for batch in state.log.batches:
+    for batch in leader.log.batches:
         live = replay(live, batch, by_record=by_record)
-    return [(where, state), ("b1[groups]", GroupCoordinatorState(GroupCoordinator(offsets=live)))]
+    return [(where, leader), ("b1[groups]", GroupCoordinatorState(GroupCoordinator(offsets=live)))]
 
 
 IN_ORDER = (commit("c1.1"), commit("c1.2", transactional=False), marker(COMMIT, "c1.1"))
@@ -183,9 +184,7 @@ MORE: list[tuple[str, list[Change], str]] = [
 
 def why(model: Model, name: str, changes: list[Change]) -> Any:
     """Return why a property does not hold in the initial state with some slots changed."""
-    state: State = {**model.initial_states()[0], **dict(changes)}
-    assert state.keys() == model.initial_states()[0].keys()
-    return model.property(name).reason(View(state))
+    return model.property(name).reason(View(state(model, dict(changes))))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import islice
 
 import pytest
 from support.runs.compaction_runs import MODELS
-from support.runs.refinement_runs import runs_of
+from support.runs.made_runs import alternating, runs_of, scenario_runs, states_of
 from support.searches.plain_search import search
 
 from compaction.actor_properties import SAFETY
 from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
 from compaction.scenarios import SCENARIOS
-from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
-from harness.record import Recorder, header_of, history_of
-from harness.simulate.runs.plan import Plan, everything, plan_of
-from harness.simulate.runs.run import Run
+from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario
+from harness.record import Recorder
+from harness.simulate.runs.plan import Plan, everything
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import NAMES
@@ -39,15 +38,6 @@ RUNS = 25
 """Runs under a budget; of the guided strategy, of which one costs as much as several others, a part of them."""
 
 
-def first_finding(row: Scenario, strategy: str) -> tuple[int, Run | None]:
-    """Return how many runs a strategy takes to find what a row expects, and the run."""
-    tables, plan = Tables(model_of(row)), plan_of(row)
-    for n, run in enumerate(islice(runs_of(tables, plan, strategy), WITHIN), 1):
-        if not run.verdict.ok:
-            return n, run
-    return WITHIN, None
-
-
 def twin_of(row: Scenario) -> Scenario:
     """Return the repaired row of a flawed one."""
     twin = find_scenario(row.repaired or "")
@@ -59,12 +49,9 @@ def twin_of(row: Scenario) -> Scenario:
 def test_exhibit_is_found_and_its_twin_is_silent(row: Scenario) -> None:
     """A strategy finds the expected property violated first; ten times as many runs of the twin violate nothing."""
     strategy = FINDERS.get(row.name, "random")
-    runs, run = first_finding(row, strategy)
-    assert run is not None
-    assert run.verdict.violated == row.expected
-    twin = twin_of(row)
-    tables, plan = Tables(model_of(twin)), plan_of(twin)
-    for silent in islice(runs_of(tables, plan, strategy), SILENCE * runs):
+    runs, found = next((n, run) for n, run in enumerate(scenario_runs(row, strategy, WITHIN), 1) if not run.verdict.ok)
+    assert found.verdict.violated == row.expected
+    for silent in scenario_runs(twin_of(row), strategy, SILENCE * runs):
         assert silent.verdict.ok, (silent.trail.seed, silent.verdict)
 
 
@@ -107,10 +94,8 @@ def test_witnesses_of_actors_are_reached(name: str) -> None:
     """What holds, holds of runs in which messages are dropped, brokers crash between effects, and readers return."""
     model = find_model(name).make({"keys": 1}, faults=Faults(crash=1, targets=("broker",)))
     wanted = {prop.name for prop in model.properties if prop.form == "sometimes"}
-    tables, plan = Tables(model), Plan((), steps=100)
     reached: set[str] = set()
-    sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
-    for run in islice(chain.from_iterable(zip(*sources, strict=True)), 3_000):
+    for run in alternating(Tables(model), Plan((), steps=100), 3_000):
         reached |= run.witnessed
         if reached >= wanted:
             break
@@ -123,10 +108,8 @@ def test_store_never_loses_what_it_sealed_nor_gives_an_id_twice() -> None:
     model = find_model("compaction/pulsar/actors").make(faults=Faults(crash=2, targets=("broker",)))
     tables, plan = Tables(model), Plan(SAFETY)
     for run in islice(runs_of(tables, plan, "random"), 20):
-        recorder = Recorder()
-        replay_plain(run.trail, recorder, tables)
         before = Store()
-        for state in history_of(header_of(run.trail, model, "plain"), recorder, run.verdict.to_json(), model).states():
+        for state in states_of(model, run):
             after: Store = state[BOOKKEEPER]
             for n, held in before.ledgers.items():
                 now = after.ledgers[n]

@@ -5,20 +5,19 @@ The reasons are pinned in part, so that each sentence that a property can say is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import pytest
-from support.mutants.actor_mutants import Mutant, knowing
+from support.mutants.actor_mutants import knowing
 from support.runs.compaction_runs import MODELS
-from support.runs.refinement_runs import runs_of
+from support.runs.made_runs import alternating
+from support.runs.refinement_runs import acting
 
 from compaction.compactor import latest_for_key
 from harness.model import NO_FAULTS, Faults, Model, Turn, find_model
 from harness.simulate.runs.plan import Plan
-from harness.simulate.runs.run import Run
 from harness.simulate.states.tables import Tables
 
 PLAIN, TRIMMING = MODELS
@@ -104,18 +103,7 @@ TABLE = [
 def made(model: str, settings: Mapping[str, str], wrong: Wrong | None, faults: Faults, sizes: Any) -> Model:
     """Build a model, with one actor wrong."""
     built = find_model(model).make(sizes, settings, faults=faults)
-    if wrong is None:
-        return built
-    name, action, change = wrong
-    processes = (Mutant(p, action, change) if p.name == name else p for p in built.processes)  # type: ignore[arg-type]
-    return attrs.evolve(built, processes=tuple(processes))
-
-
-def some_runs(model: Model, prop: str, most: int) -> Iterator[Run]:
-    """Yield runs of two strategies in turn that judge one property."""
-    tables, plan = Tables(model), Plan((prop,), steps=100, timeouts=1)
-    sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
-    return islice(chain.from_iterable(zip(*sources, strict=True)), most)
+    return acting(built, *wrong[1:], wrong[0]) if wrong else built
 
 
 @pytest.mark.parametrize(("prop", "reason", "model", "settings", "wrong", "faults", "sizes"), TABLE)
@@ -124,9 +112,10 @@ def test_property_fails_where_something_is_wrong_and_holds_where_not(
     sizes: dict[str, int],
 ) -> None:
     """Some run of the bad variant violates the property with this reason; no run of the right one violates it."""
-    bad = some_runs(made(model, settings, wrong, faults, sizes), prop, WITHIN)
+    plan = Plan((prop,), steps=100, timeouts=1)
+    bad = alternating(Tables(made(model, settings, wrong, faults, sizes)), plan, WITHIN)
     runs = next(n for n, run in enumerate(bad, 1) if reason in (run.verdict.reason or ""))
-    for run in some_runs(made(model, {}, None, faults, sizes), prop, max(LEAST, TIMES * runs)):
+    for run in alternating(Tables(made(model, {}, None, faults, sizes)), plan, max(LEAST, TIMES * runs)):
         assert run.verdict.ok, run.verdict
 
 

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import attrs
 import pytest
+from support.mutants.actor_mutants import knowing
+from support.runs.made_runs import first_bad, runs_of, scenario_runs
+from support.runs.refinement_runs import acting
 from support.runs.trio_runs import run_on_trio
 
-from harness.model import (
-    NO_FAULTS,
-    Actor,
-    Faults,
-    FrozenMap,
-    Message,
-    Model,
-    Turn,
-    View,
-    departed,
-    find_model,
-    find_scenario,
-    model_of,
-)
+from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Model, Turn, View, departed, find_model, find_scenario
 from harness.record import Recorder
-from harness.simulate.runs.plan import Plan, plan_of
-from harness.simulate.runs.run import Run
+from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import Strategies
 from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.replication import partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
@@ -79,91 +68,56 @@ def kip_320(
     return find_model("replication/kip-320/actors").make(sizes or SIZES, settings, network, faults)
 
 
-def first(tables: Tables, plan: Plan, strategy: str, runs: int, left_out: int = 0) -> Run | None:
-    """The first run of a strategy that violates something, among the seeds below `runs` without the first ones."""
-    source = Strategies(strategy)
-    for seed in range(left_out, runs):
-        chosen = source.run(seed)
-        assert chosen is not None
-        run = run_plain(tables, plan, chosen)
-        if not run.verdict.ok:
-            return run
-    return None
-
-
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_kip_320_keeps_every_promise_under_faults(budget: str) -> None:
     """No property of any kind fails, and everybody catches up in the end, whatever goes wrong meanwhile."""
     network, faults = BUDGETS[budget]
     tables = Tables(kip_320(network=network, faults=faults))
-    assert first(tables, Plan((*SAFETY, *LIVENESS), 120), "random", 12) is None
+    assert first_bad(islice(runs_of(tables, Plan((*SAFETY, *LIVENESS), 120), "random"), 12)) is None
 
 
 @pytest.mark.parametrize("row", [row for row in EXHIBITS if row.expected], ids=lambda row: row.name)
 def test_exhibit_is_found_and_its_twin_is_silent(row: Any) -> None:
     """A flawed version violates what it is said to, in a random run; as many of its twin's are silent."""
-    within = FOUND[row.name]
-    run = first(Tables(model_of(row)), plan_of(row), "random", within, SEEDS_LEFT_OUT.get(row.name, 0))
+    within, left_out = FOUND[row.name], SEEDS_LEFT_OUT.get(row.name, 0)
+    run = first_bad(scenario_runs(row, "random", within - left_out, left_out))
     assert run is not None and run.verdict.violated == row.expected
     twin = find_scenario(row.repaired)
     assert twin is not None and twin.sizes == row.sizes and twin.faults == row.faults and twin.claims == row.claims
-    assert first(Tables(model_of(twin)), plan_of(twin), "random", min(within, 100)) is None
+    assert first_bad(scenario_runs(twin, "random", min(within, 100))) is None
 
 
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_operations_are_silent(row: Any) -> None:
     """What operators do to a cluster breaks nothing that is claimed."""
-    assert first(Tables(model_of(row)), plan_of(row), "random", 5) is None
+    assert first_bad(scenario_runs(row, "random", 5)) is None
 
 
-Change = Callable[[Turn[Any]], Turn[Any]]
-
-
-class Mutant(Actor[Any]):
-    """An actor whose turns by some action are changed."""
-
-    def __init__(self, actor: Actor[Any], action: str, change: Change) -> None:
-        self.name, self.initial, self.may_crash = actor.name, actor.initial, actor.may_crash
-        self._actor, self._action, self._change = actor, action, change
-
-    def turns(self, local: Any) -> Iterable[Turn[Any]]:
-        return self._changed(self._actor.turns(local))
-
-    def on_message(self, local: Any, message: Message) -> Iterable[Turn[Any]]:
-        return self._changed(self._actor.on_message(local, message))
-
-    def restarted(self, local: Any) -> Any:
-        return self._actor.restarted(local)
-
-    def _changed(self, turns: Iterable[Turn[Any]]) -> list[Turn[Any]]:
-        return [self._change(turn) if turn.action == self._action else turn for turn in turns]
-
-
-def loses_all(turn: Turn[Any]) -> Turn[Any]:
+def loses_all(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A leader forgets its log when it raises its high watermark."""
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, log=()))
+    return knowing(turn, log=())
 
 
-def invents(turn: Turn[Any]) -> Turn[Any]:
+def invents(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A follower writes something else than it was sent."""
     log = tuple(ReplicaEntry(entry.epoch, f"not {entry.value}") for entry in turn.local.log)
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, log=log))
+    return knowing(turn, log=log)
 
 
-def lets_strangers_in(turn: Turn[Any]) -> Turn[Any]:
+def lets_strangers_in(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """The controller takes a member in an incarnation that it does not know."""
     quorum = turn.local.partition
     entered = FrozenMap({member: 7 for member in quorum.isr})
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, partition=attrs.evolve(quorum, entered=entered)))
+    return knowing(turn, partition=attrs.evolve(quorum, entered=entered))
 
 
-def serves_anything(turn: Turn[Any]) -> Turn[Any]:
+def serves_anything(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A consumer is given what nobody wrote."""
     reads = tuple(attrs.evolve(read, value=f"poll {n}") for n, read in enumerate(turn.local.reads))
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, reads=reads))
+    return knowing(turn, reads=reads)
 
 
-def swallows(turn: Turn[Any]) -> Turn[Any]:
+def swallows(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A leader does not answer a fetch that it could answer."""
     return attrs.evolve(turn, sent=())
 
@@ -182,11 +136,10 @@ def test_property_fails_where_an_actor_is_wrong(claim: str) -> None:
     """Each property is violated by a wrong turn of one kind, and holds in the same runs without it."""
     action, change = MUTATIONS[claim]
     sound = kip_320({**SIZES, "elections": 1, "polls": 4})
-    actors = tuple(Mutant(p, action, change) if isinstance(p, Actor) else p for p in sound.processes)
     plan = Plan((claim,), 80)
-    found = first(Tables(attrs.evolve(sound, processes=actors)), plan, "random", 40)
+    found = first_bad(islice(runs_of(Tables(acting(sound, action, change)), plan, "random"), 40))
     assert found is not None and found.verdict.violated == claim
-    assert first(Tables(sound), plan, "random", 20) is None
+    assert first_bad(islice(runs_of(Tables(sound), plan, "random"), 20)) is None
 
 
 def test_unanswered_send_is_noticed() -> None:
