@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import attrs
 import pytest
+from support.runs import one_transaction
+from support.runs.one_transaction import entry_of
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.broker.coordinator.completion import completed
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, CoordinatorConfig, Logged, Markers
 from kafka_proto.broker.coordinator.loading import load
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.versions import (
-    KIP_98,
-    KIP_98_0_11,
-    KIP_360,
-    KIP_890,
-    KIP_890_4_4,
-    BrokerVersion,
-    version_of,
-)
+from kafka_proto.broker.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion, version_of
 from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
@@ -46,17 +41,7 @@ OPEN = TransactionMetadata(7, S.ONGOING, 3, 2, 6, -1, ("T-0",), 50, 10, 20, 0)
 DONE = attrs.evolve(OPEN, state=S.COMPLETE_ABORT, partitions=(), transaction_version=2)
 IDS = ProducerIds(Block(9, 2))
 INIT = InitProducerIdRequest(4, "tid", 70)
-
-
-def coordinator(known: TransactionMetadata, pending: TxnState | None = None, **changes: Any) -> Coordinator:
-    return Coordinator(FrozenMap({"tid": CachedTransaction(known, pending)}), ids=IDS, **changes)
-
-
-def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> TransactionMetadata:
-    """Return what a request writes at the time 30."""
-    _, (effect,) = role.receive(version.coordinator, coordinator(known), request, now=30)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    return effect.entry
+coordinator = partial(one_transaction.coordinator, ids=IDS)
 
 
 @pytest.mark.parametrize(("version", "known", "request_", "written"), [
@@ -69,6 +54,10 @@ def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> T
      TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-0", "T-1"), 50, 30, 30, 2)),
     (KIP_360, OPEN, AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"),
      TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("O-0", "T-0"), 50, 10, 30, 0)),
+    (KIP_890, OPEN, AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",)),
+     TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-0", "T-1"), 50, 10, 30, 0)),
+    (KIP_890, DONE, AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",)),
+     TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-1",), 50, 30, 30, 2)),
     (KIP_360, attrs.evolve(OPEN, transaction_version=2), EndTxnRequest(3, "tid", 7, 3, True),
      TransactionMetadata(7, S.PREPARE_COMMIT, 3, 2, 7, -1, ("T-0",), 50, 10, 30, 0)),
     (KIP_890, OPEN, EndTxnRequest(5, "tid", 7, 3, False),
@@ -87,7 +76,7 @@ def test_each_change_is_written_whole(
     version: BrokerVersion, known: TransactionMetadata, request_: Any, written: TransactionMetadata
 ) -> None:
     """Ids and epochs, partitions, times, and the version of the client that made it."""
-    assert entry(version, known, request_) == written
+    assert entry_of(role.receive(version.coordinator, coordinator(known), request_, now=30)) == written
 
 
 def test_completion_switches_to_the_next_producer_id_of_a_client_that_bumps() -> None:
@@ -134,7 +123,7 @@ def test_new_coordinator_has_what_its_log_says_and_sends_markers_for_what_is_pre
             version.coordinator.marker_version, 7, 3, 5, False, ("T-0",), 0)),)
         assert role.receive(version.coordinator, state, INIT, now=30)[1] != ()
     last_one = attrs.evolve(OPEN, producer_epoch=LAST_EPOCH)
-    without = attrs.evolve(coordinator(last_one), ids=ProducerIds())
+    without = coordinator(last_one, ids=ProducerIds())
     state, (effect,) = role.receive(KIP_890_4_4.coordinator, without, INIT, now=30)
     assert isinstance(effect, AnsweredRequest) and effect.answer.error is Error.COORDINATOR_LOAD_IN_PROGRESS
     assert state == without
@@ -181,12 +170,11 @@ def test_who_only_asks_is_told_of_the_cache() -> None:
 def test_markers_to_nobody_are_of_the_transaction_that_waits() -> None:
     """A partition without leader is left out while its markers are awaited; of others' markers nothing follows."""
     prepared = attrs.evolve(OPEN, state=S.PREPARE_COMMIT, partitions=("T-0", "T-1"))
-    waiting = Coordinator(FrozenMap({"tid": CachedTransaction(prepared, S.COMPLETE_COMMIT)}), coordinator_epoch=2)
+    waiting = coordinator(prepared, S.COMPLETE_COMMIT, coordinator_epoch=2)
     request = WriteTxnMarkersRequest(1, 7, 3, 2, True, ("T-0", "T-1"))
     left, effects = role.without_leader(waiting, "tid", request, ("T-1",), now=30)
     assert (left.transactions["tid"].metadata.partitions, effects) == (("T-0",), ())
-    _, (logged,) = role.without_leader(left, "tid", request, ("T-0",), now=30)
-    assert isinstance(logged, Logged) and logged.entry is not None and logged.entry.state is S.COMPLETE_COMMIT
+    assert entry_of(role.without_leader(left, "tid", request, ("T-0",), now=30)).state is S.COMPLETE_COMMIT
     for other in (attrs.evolve(request, coordinator_epoch=1), attrs.evolve(request, producer_epoch=2)):
         assert role.without_leader(waiting, "tid", other, ("T-0", "T-1"), now=30) == (waiting, ())
     assert role.without_leader(waiting, "nobody", request, ("T-0",), now=30) == (waiting, ())
@@ -230,8 +218,7 @@ def test_transaction_is_complete_when_the_last_partition_has_its_marker() -> Non
         assert isinstance(markers, Markers) and markers.request.transaction_version == level
         half, effects = role.marked(state, "tid", markers.request, FrozenMap({"T-0": Error.NONE}), now=31)
         assert effects == () and half.transactions["tid"].metadata.partitions == ("T-1",)
-        _, (logged,) = role.marked(half, "tid", markers.request, FrozenMap({"T-1": Error.NONE}), now=31)
-        assert isinstance(logged, Logged)
+        assert entry_of(role.marked(half, "tid", markers.request, FrozenMap({"T-1": Error.NONE}), now=31))
 
 
 def test_what_time_does_and_when() -> None:
@@ -253,13 +240,11 @@ def test_time_out_fences_who_began_the_transaction_but_in_0_11(
     version: BrokerVersion, epoch: int, answer: Error
 ) -> None:
     """There the abort has the epoch that its producer has, who may go on with it (KAFKA-6119)."""
-    _, (effect,) = role.time_out(version.coordinator, coordinator(OPEN), "tid", now=30)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    assert (effect.entry.state, effect.entry.producer_epoch) == (S.PREPARE_ABORT, epoch)
-    aborted = attrs.evolve(effect.entry, state=S.COMPLETE_ABORT, partitions=())
+    entry = entry_of(role.time_out(version.coordinator, coordinator(OPEN), "tid", now=30))
+    assert (entry.state, entry.producer_epoch) == (S.PREPARE_ABORT, epoch)
+    aborted = attrs.evolve(entry, state=S.COMPLETE_ABORT, partitions=())
     going_on = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
     _, (effect,) = role.receive(version.coordinator, coordinator(aborted), going_on, now=40)
     found = effect.answer.error if isinstance(effect, AnsweredRequest) else Error.NONE
     assert found is answer
-    _, (effect,) = role.receive(version.coordinator, coordinator(OPEN), INIT, now=30)
-    assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.producer_epoch == 4
+    assert entry_of(role.receive(version.coordinator, coordinator(OPEN), INIT, now=30)).producer_epoch == 4

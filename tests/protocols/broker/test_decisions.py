@@ -7,13 +7,13 @@ from typing import Any
 import attrs
 import pytest
 from support.brokers.node import BROKER, elected, new_node
-from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
+from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, entry_of, error_of
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Markers
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Allocator, ProducerIds, allocate
 from kafka_proto.broker.coordinator.transaction import (
@@ -65,14 +65,12 @@ def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_1() -> None:
     """A fence whose append failed keeps its epoch for the next one; since KAFKA-19367 nothing is bumped before it."""
     for version, after_failure, logged in ((KIP_360, 4, 4), (KIP_890, 4, 5), (KIP_890_4_1, 3, 4), (KIP_890_4_2, 3, 4),
                                            (KIP_890_4_4, 3, 4)):
-        state, (effect,) = ask(version, coordinator(ONGOING), INIT)
-        assert isinstance(effect, Logged)
+        state, _ = ask(version, coordinator(ONGOING), INIT)
         state, answers = role.append_failed(state, "tid", Error.COORDINATOR_NOT_AVAILABLE)
         assert error_of((state, answers)) is Error.COORDINATOR_NOT_AVAILABLE
         assert state.transactions["tid"].metadata.producer_epoch == after_failure
         assert state.transactions["tid"].has_failed_epoch_fence is (after_failure == 4)
-        _, (effect,) = ask(version, state, INIT)
-        assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.producer_epoch == logged
+        assert entry_of(ask(version, state, INIT)).producer_epoch == logged
 
 
 def test_failed_append_leaves_a_new_transactional_id_without_epoch() -> None:
@@ -81,18 +79,8 @@ def test_failed_append_leaves_a_new_transactional_id_without_epoch() -> None:
     state, _ = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
     known = state.transactions["tid"]
     assert (known.metadata.producer_id, known.metadata.producer_epoch, known.pending_state) == (1000, -1, None)
-    _, (effect,) = ask(KIP_360, state, INIT)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    assert (effect.entry.producer_id, effect.entry.producer_epoch) == (1000, 0)
-
-
-def test_everybody_else_waits_while_an_append_is_under_way() -> None:
-    """Pending: CONCURRENT_TRANSACTIONS, to whoever asks; 3.x looks at the producer first, 4.x does not."""
-    state, _ = ask(KIP_890, coordinator(ONGOING), EndTxnRequest(5, "tid", 7, 3, True))
-    stranger = AddPartitionsToTxnRequest(3, "tid", 8, 0, ("T-1",))
-    assert error_of(ask(KIP_890, state, INIT)) is Error.CONCURRENT_TRANSACTIONS
-    assert error_of(ask(KIP_890, state, stranger)) is Error.CONCURRENT_TRANSACTIONS
-    assert error_of(ask(KIP_360, state, stranger)) is Error.INVALID_PRODUCER_ID_MAPPING
+    entry = entry_of(ask(KIP_360, state, INIT))
+    assert (entry.producer_id, entry.producer_epoch) == (1000, 0)
 
 
 def test_loading_coordinator_answers_nothing_else() -> None:
@@ -100,13 +88,11 @@ def test_loading_coordinator_answers_nothing_else() -> None:
     assert error_of(ask(KIP_360, Coordinator(loading=True), INIT)) is Error.COORDINATOR_LOAD_IN_PROGRESS
     for request in (INIT, InitProducerIdRequest(4, None, 0)):
         assert error_of(ask(KIP_360, Coordinator(), request)) is Error.COORDINATOR_LOAD_IN_PROGRESS
-    last = attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH)
-    without = attrs.evolve(coordinator(last), ids=ProducerIds())
-    assert error_of(ask(KIP_890, without, EndTxnRequest(5, "tid", 7, LAST_EPOCH, True))
-                    ) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    last, end = attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH), EndTxnRequest(5, "tid", 7, LAST_EPOCH, True)
     rested = attrs.evolve(last, state=TxnState.EMPTY)
-    assert error_of(ask(KIP_360, attrs.evolve(coordinator(rested), ids=ProducerIds()), INIT)
-                    ) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    for version, known, asked in ((KIP_890, last, end), (KIP_360, rested, INIT)):
+        without = coordinator(known, ids=ProducerIds())
+        assert error_of(ask(version, without, asked)) is Error.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
@@ -121,15 +107,6 @@ def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
         if retried is Error.NONE:
             _, effects = role.appended(KIP_360.coordinator, state, "tid", now=2)
         assert error_of((state, effects)) is retried
-
-
-def test_transaction_is_as_old_as_its_first_partition() -> None:
-    """Another partition does not make it younger; the next transaction begins anew."""
-    for state, begun_at in ((TxnState.ONGOING, 0), (TxnState.COMPLETE_ABORT, 100)):
-        request = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
-        _, (effect,) = ask(KIP_890, coordinator(attrs.evolve(ONGOING, state=state)), request)
-        assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.start_timestamp == begun_at
-        assert effect.entry.last_update_timestamp == 100
 
 
 def test_blocks_of_producer_ids_never_overlap() -> None:
@@ -162,19 +139,14 @@ def test_markers_are_sent_again_until_acknowledged_and_given_up_when_fenced() ->
     half, (again,) = role.marked(state, "tid", markers.request, errors, now=2)
     assert isinstance(again, Markers) and again.request.partitions == ("T-1",)
     assert half.transactions["tid"].metadata.partitions == ("T-1",)
-    done, (logged,) = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=3)
-    assert isinstance(logged, Logged) and logged.entry is not None and logged.entry.state is TxnState.COMPLETE_COMMIT
-    assert role.marked(done, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=4) == (done, ())
+    done = entry_of(role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=3))
+    assert done.state is TxnState.COMPLETE_COMMIT
     fenced, nothing = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.INVALID_PRODUCER_EPOCH}), now=3)
     assert nothing == () and fenced.transactions["tid"].metadata.state is TxnState.PREPARE_COMMIT
     for other, left in ((Error.NONE, ("T-0",)), (Error.NOT_LEADER_OR_FOLLOWER, ("T-0", "T-1"))):
         both = FrozenMap({"T-0": Error.INVALID_PRODUCER_EPOCH, "T-1": other})
         fenced, nothing = role.marked(state, "tid", markers.request, both, now=2)
         assert nothing == () and fenced.transactions["tid"].metadata.partitions == left
-    stale = attrs.evolve(again.request, coordinator_epoch=-1)
-    assert role.marked(half, "tid", stale, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
-    older = attrs.evolve(again.request, producer_epoch=2)
-    assert role.marked(half, "tid", older, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
     assert after_marker(Error.TRANSACTION_COORDINATOR_FENCED) is AfterMarker.GIVE_UP
     with pytest.raises(ValueError, match="no coordinator expects"):
         after_marker(Error.INVALID_GROUP_ID)

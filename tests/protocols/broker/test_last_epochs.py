@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.runs.one_transaction import INIT, ONGOING, ask, coordinator, error_of
+from support.runs.one_transaction import INIT, ONGOING, ask, coordinator, entry_of, error_of
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import Logged
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TxnState
 from kafka_proto.broker.versions import (
     KIP_360,
@@ -58,13 +57,10 @@ def test_nothing_ends_a_transaction_at_the_very_last_epoch_before_4_4(version: B
 def test_kafka_20090_an_abort_keeps_the_very_last_epoch() -> None:
     """It switches to another producer id, where it is of a client that bumps; a commit throws still."""
     state = coordinator(attrs.evolve(ONGOING, producer_epoch=MAX_EPOCH))
-    for request in (INIT, EndTxnRequest(5, "tid", 7, MAX_EPOCH, False)):
-        _, (effect,) = ask(KIP_890_4_4, state, request)
-        assert isinstance(effect, Logged) and effect.entry is not None
-        assert (effect.entry.producer_epoch, effect.entry.next_producer_id) == (MAX_EPOCH, 1000)
-    _, (effect,) = ask(LEVEL_1, state, INIT)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    assert (effect.entry.producer_epoch, effect.entry.next_producer_id) == (MAX_EPOCH, -1)
+    for version, request, following in ((KIP_890_4_4, INIT, 1000), (LEVEL_1, INIT, -1),
+                                        (KIP_890_4_4, EndTxnRequest(5, "tid", 7, MAX_EPOCH, False), 1000)):
+        entry = entry_of(ask(version, state, request))
+        assert (entry.producer_epoch, entry.next_producer_id) == (MAX_EPOCH, following)
     for version in (KIP_890_4_4, LEVEL_1):
         committed = EndTxnRequest(5, "tid", 7, MAX_EPOCH, True)
         assert error_of(ask(version, state, committed)) is Error.UNKNOWN_SERVER_ERROR

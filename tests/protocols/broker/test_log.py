@@ -7,6 +7,7 @@ from itertools import islice
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
+from support.brokers.logs import log_of, replicated
 
 from kafka_proto.log import (
     EMPTY_LOG,
@@ -110,19 +111,15 @@ def test_truncation_forgets_what_was_cut(moves: list[tuple[int, str, int]], offs
     """A follower that cuts its log has the state of the batches that are left."""
     log = grown(moves)
     kept = truncate(log, offset)
-    again = EMPTY_LOG
-    for batch in log.batches:
-        if batch.last_offset < offset:
-            again = append(again, batch)
+    again = log_of(*(batch for batch in log.batches if batch.last_offset < offset))
     assert kept.producers == again.producers and list(kept.batches) == list(again.batches)
     assert kept.open == again.open and kept.log_end_offset == min(offset, log.log_end_offset)
 
 
 def test_deleting_records_keeps_producers_and_expiry_forgets_those_without_open_transaction() -> None:
     """Deleted records go with the aborted transactions that ended among them; who is silent too long is forgotten."""
-    log = append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True, timestamp=5))
-    log = append(log, marker_batch(1, 0, Marker.ABORT, 0, 6))
-    log = with_high_watermark(append(log, RecordBatch(("b",), 2, 0, 0, True, timestamp=7)), 3)
+    log = replicated(RecordBatch(("a",), 1, 0, 0, True, timestamp=5), marker_batch(1, 0, Marker.ABORT, 0, 6),
+                     RecordBatch(("b",), 2, 0, 0, True, timestamp=7))
     shorter = delete_records(log, 2)
     assert (shorter.log_start_offset, len(shorter.batches), len(shorter.aborted)) == (2, 1, 0)
     assert shorter.producers == log.producers and len(log.aborted) == 1
@@ -132,12 +129,11 @@ def test_deleting_records_keeps_producers_and_expiry_forgets_those_without_open_
 
 def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> None:
     """The transaction stays open: what is written after the deletion is not stable."""
-    log = append(append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True)), RecordBatch(("b",), 2, 0, 0, False))
-    log = with_high_watermark(log, 2)
+    log = replicated(RecordBatch(("a",), 1, 0, 0, True), RecordBatch(("b",), 2, 0, 0, False))
     shorter = delete_records(log, 2)
     assert (log.last_stable_offset, shorter.last_stable_offset, shorter.producer(1).open_from) == (0, 2, 0)
-    two = append(append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True)), RecordBatch(("b", "c"), 1, 0, 1, True))
-    inside = delete_records(with_high_watermark(two, 3), 2)
+    two = replicated(RecordBatch(("a",), 1, 0, 0, True), RecordBatch(("b", "c"), 1, 0, 1, True))
+    inside = delete_records(two, 2)
     assert [one.last_stable_offset for one in (inside, open_from_start(inside))] == [1, 2], "from 4.0 on, and before"
     assert [batches_between(inside, 2, stop) for stop in (1, 2)] == [(), ()]
     later = with_high_watermark(append(shorter, RecordBatch(("c",), 2, 0, 1, False)), 3)
@@ -148,10 +144,7 @@ def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> No
 
 def test_only_five_batches_are_remembered_and_sequences_wrap() -> None:
     """The sixth batch pushes the first out; the sequence after 2^31 - 1 is 0."""
-    log = EMPTY_LOG
-    for sequence in range(6):
-        log = append(log, RecordBatch(("x",), 1, 0, sequence))
-    kept = log.producer(1)
+    kept = log_of(*(RecordBatch(("x",), 1, 0, sequence) for sequence in range(6))).producer(1)
     assert [batch.first_sequence for batch in kept.batches] == [1, 2, 3, 4, 5]
     assert kept.duplicate_of(RecordBatch(("x",), 1, 0, 0)) is None
     assert kept.duplicate_of(RecordBatch(("x",), 1, 0, 3)) == kept.batches[2]

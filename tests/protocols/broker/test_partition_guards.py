@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.node import new_node
+from support.brokers.logs import log_of
 
 from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
 from kafka_proto.broker.leader.appending import (
@@ -27,12 +27,10 @@ from kafka_proto.broker.leader.state import (
 from kafka_proto.broker.leader.verification import start
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
 from kafka_proto.log import (
-    EMPTY_LOG,
     Marker,
     PartitionLog,
     RecordBatch,
     aborted_between,
-    append,
     delete_records,
     expire_producers,
     marker_batch,
@@ -52,7 +50,6 @@ from kafka_proto.requests import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ProduceRequest,
-    ProduceResponse,
 )
 
 COMMITTED, ALL = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
@@ -137,23 +134,14 @@ def test_duplicate_is_known_before_anybody_is_asked() -> None:
     """Nor is the coordinator asked about a batch that is of no transaction."""
     plain = ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
     assert admit(KIP_890_PART_1.leader, Leader(), plain, now=0).asks is None
-    done = Leader(append(append(EMPTY_LOG, batch()), marker_batch(7, 2, Marker.COMMIT, 0)))
+    done = Leader(log_of(batch(), marker_batch(7, 2, Marker.COMMIT, 0)))
     again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
     assert (again, checked.error, checked.duplicate_at) == (done, Error.NONE, 0)
 
 
-@pytest.mark.parametrize("name", ["T-0", "T-7"])
-def test_batch_of_a_transaction_without_id_is_refused_wherever_it_goes(name: str) -> None:
-    """Before its partition is looked for, which is not there."""
-    node = new_node(KIP_890_PART_1)
-    answer = node.ask(ProduceRequest(9, None, -1, name, batch()))
-    assert answer == ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    assert node.log("T-0") == EMPTY_LOG
-
-
 def test_refused_marker_leaves_the_log_as_it_is() -> None:
     """In each version."""
-    leader = Leader(append(EMPTY_LOG, batch()))
+    leader = Leader(log_of(batch()))
     for version in (KIP_360, KIP_890_4_4):
         assert append_marker(version.leader, leader, marker_batch(7, 1, Marker.ABORT, 0), 0) == (
             leader, Error.INVALID_PRODUCER_EPOCH)
@@ -161,14 +149,12 @@ def test_refused_marker_leaves_the_log_as_it_is() -> None:
 
 def whole() -> PartitionLog:
     """Return offsets 0, 1 aborted by 2, 3 plain, 4 committed by 5, 6 open, 7 plain and not replicated."""
-    log = EMPTY_LOG
-    for number, one in enumerate((
+    batches = (
         RecordBatch(("a", "b"), 7, 0, 0, True), marker_batch(7, 0, Marker.ABORT, 0), RecordBatch(("c",)),
         RecordBatch(("d",), 8, 0, 0, True), marker_batch(8, 0, Marker.COMMIT, 0), RecordBatch(("e",), 9, 0, 0, True),
         RecordBatch(("f",)),
-    )):
-        log = append(log, attrs.evolve(one, timestamp=10 * number))
-    return with_high_watermark(log, 7)
+    )
+    return with_high_watermark(log_of(*(attrs.evolve(one, timestamp=10 * n) for n, one in enumerate(batches))), 7)
 
 
 def read(
@@ -199,19 +185,16 @@ def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> No
     assert (aborted.producer_id, aborted.first_offset, aborted.last_offset, aborted.last_stable_offset) == (7, 0, 2, 3)
     assert read(0, COMMITTED, most=1).aborted_transactions == (aborted,)
     assert read(0).aborted_transactions is None and read(0, COMMITTED, replica=1).aborted_transactions is None
-    two = append(append(append(append(
-        EMPTY_LOG, batch(producer=7)), marker_batch(7, 2, Marker.ABORT, 0)), batch(producer=8)),
-        marker_batch(8, 2, Marker.ABORT, 0))
+    two = log_of(batch(producer=7), marker_batch(7, 2, Marker.ABORT, 0), batch(producer=8),
+                 marker_batch(8, 2, Marker.ABORT, 0))
     assert [[one.producer_id for one in aborted_between(two, *span)] for span in (
         (0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5))] == [[7], [7], [7, 8], [7], [8], [8], []]
 
 
 def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> None:
     """The index is by last offset: an earlier entry does not end the search, and one that begins later is left out."""
-    log = EMPTY_LOG
-    for one in (batch(producer=7), batch(producer=8), marker_batch(8, 2, Marker.ABORT, 0), batch(producer=9),
-                marker_batch(9, 2, Marker.ABORT, 0), marker_batch(7, 2, Marker.ABORT, 0)):
-        log = append(log, one)
+    log = log_of(batch(producer=7), batch(producer=8), marker_batch(8, 2, Marker.ABORT, 0), batch(producer=9),
+                 marker_batch(9, 2, Marker.ABORT, 0), marker_batch(7, 2, Marker.ABORT, 0))
     assert [txn.last_stable_offset for txn in log.aborted] == [0, 0, 6]
     assert [txn.producer_id for txn in aborted_between(log, 0, 2)] == [8, 7]
     assert [txn.producer_id for txn in aborted_between(log, 0, 4)] == [8, 9, 7]
@@ -219,10 +202,8 @@ def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> 
 
 def test_aborted_transaction_that_began_after_what_is_read_is_listed() -> None:
     """An open transaction keeps the reader before it; the index is asked up to the end of the log, as by Kafka."""
-    log = EMPTY_LOG
-    for one in (batch(producer=6, transactional=False), batch(producer=7), batch(producer=8),
-                marker_batch(8, 2, Marker.ABORT, 0)):
-        log = append(log, one)
+    log = log_of(batch(producer=6, transactional=False), batch(producer=7), batch(producer=8),
+                 marker_batch(8, 2, Marker.ABORT, 0))
     found = fetch(with_high_watermark(log, 4), ConsumerFetchRequest(12, "T-0", 0, COMMITTED))
     assert [one.base_offset for one in found.batches] == [0]
     assert [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions or ()] == [(8, 2)]
@@ -230,9 +211,7 @@ def test_aborted_transaction_that_began_after_what_is_read_is_listed() -> None:
 
 def test_nothing_is_listed_as_aborted_where_nothing_is_read() -> None:
     """The reader is at the last stable offset, inside a transaction that was aborted meanwhile: as 4.4.0 answers."""
-    log = EMPTY_LOG
-    for one in (batch(producer=7), batch(producer=8), marker_batch(7, 2, Marker.ABORT, 0)):
-        log = append(log, one)
+    log = log_of(batch(producer=7), batch(producer=8), marker_batch(7, 2, Marker.ABORT, 0))
     log = with_high_watermark(log, 3)
     asked = [fetch(log, ConsumerFetchRequest(12, "T-0", start, COMMITTED)) for start in (0, 1)]
     assert [len(found.batches) for found in asked] == [1, 0]
@@ -241,21 +220,17 @@ def test_nothing_is_listed_as_aborted_where_nothing_is_read() -> None:
 
 def test_batch_of_a_new_epoch_forgets_the_batches_of_the_old_one_but_not_the_coordinator() -> None:
     """Else the second batch of an epoch would pass for a duplicate."""
-    log = EMPTY_LOG
-    for one in (batch(1, 0), batch(1, 1), marker_batch(7, 1, Marker.COMMIT, 4), batch(2, 0)):
-        log = append(log, one)
+    log = log_of(batch(1, 0), batch(1, 1), marker_batch(7, 1, Marker.COMMIT, 4), batch(2, 0))
     assert log.producer(7).duplicate_of(batch(2, 1)) is None and log.producer(7).duplicate_of(batch(2, 0)) is not None
     assert log.producer(7).coordinator_epoch == 4
 
 
 def test_reader_drops_what_is_aborted_from_its_first_offset_to_its_marker() -> None:
     """Of that producer, transactional records only; whatever the order of the list."""
-    log = EMPTY_LOG
-    for one in (batch(producer=8, sequence=0), batch(producer=7, sequence=0), marker_batch(7, 2, Marker.ABORT, 0),
-                RecordBatch(("plain",), 8, 2, 1), marker_batch(7, 2, Marker.COMMIT, 0),
-                attrs.evolve(batch(producer=8, sequence=2), records=("void",)), marker_batch(8, 2, Marker.ABORT, 0),
-                attrs.evolve(batch(producer=8, sequence=3), records=("kept",)), marker_batch(8, 2, Marker.COMMIT, 0)):
-        log = append(log, one)
+    log = log_of(batch(producer=8, sequence=0), batch(producer=7, sequence=0), marker_batch(7, 2, Marker.ABORT, 0),
+                 RecordBatch(("plain",), 8, 2, 1), marker_batch(7, 2, Marker.COMMIT, 0),
+                 attrs.evolve(batch(producer=8, sequence=2), records=("void",)), marker_batch(8, 2, Marker.ABORT, 0),
+                 attrs.evolve(batch(producer=8, sequence=3), records=("kept",)), marker_batch(8, 2, Marker.COMMIT, 0))
     aborted = aborted_between(log, 0, log.log_end_offset)
     assert [txn.first_offset for txn in aborted] == [1, 0]
     for order in (aborted, aborted[::-1]):

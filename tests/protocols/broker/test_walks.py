@@ -9,38 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brokers.node import BROKER, elected, new_node
 
+from kafka_proto import requests
+from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator.transaction import VALID_PREVIOUS, TxnState
 from kafka_proto.broker.group.offsets import load
-from kafka_proto.broker.versions import (
-    KIP_98,
-    KIP_98_0_11,
-    KIP_360,
-    KIP_890,
-    KIP_890_4_1,
-    KIP_890_4_2,
-    KIP_890_4_4,
-    KIP_890_PART_1,
-    KIP_890_PART_1_3_6,
-    KIP_890_PART_1_3_7,
-    BrokerVersion,
-    version_of,
-)
+from kafka_proto.broker.versions import BrokerVersion, version_of
 from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.log import RecordBatch, rebuild
-from kafka_proto.requests import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    OffsetCommitRequest,
-    ProduceRequest,
-    TxnOffsetCommitRequest,
-)
+from kafka_proto.requests import Error
 
 LEVEL_1 = version_of("4.4.0", 1)
-VERSIONS = (KIP_98_0_11, KIP_98, KIP_360, KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, KIP_890_PART_1, KIP_890, KIP_890_4_1,
-            KIP_890_4_2, LEVEL_1, KIP_890_4_4)
+VERSIONS = (
+    versions.KIP_98_0_11, versions.KIP_98, versions.KIP_360, versions.KIP_890_PART_1_3_6, versions.KIP_890_PART_1_3_7,
+    versions.KIP_890_PART_1, versions.KIP_890, versions.KIP_890_4_1, versions.KIP_890_4_2, LEVEL_1,
+    versions.KIP_890_4_4,
+)
 PARTITIONS = ("T-0", "T-1")
 OFFSETS = "__consumer_offsets-0"
 LOGS = (*PARTITIONS, OFFSETS)
@@ -51,28 +34,25 @@ MOVES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 1), st.integer
 Move = tuple[str, int, int, bool, int]
 
 
-def request_of(node: PlayedCluster, move: Move, sequences: dict[Any, int]) -> object | None:
+def request_of(node: PlayedCluster, move: Move, sequences: dict[Any, int]) -> object:
     """Return what a client sends that knows its producer id, and its epoch up to a step before or after."""
     kind, who, where, flag, off = move
-    tid, name, new = f"tid-{who}", PARTITIONS[where], flag
-    known = node.coordinator("tid").transactions.get(tid)
+    tid, name = f"tid-{who}", PARTITIONS[where]
+    known = node.coordinator(tid).transactions.get(tid)
     if kind == "init" or known is None:
-        return InitProducerIdRequest(4, tid, 50)
+        return requests.InitProducerIdRequest(4, tid, 50)
     producer = known.metadata.producer_id, max(0, known.metadata.producer_epoch + (off if kind == "late" else 0))
-    if kind == "go on":
-        return InitProducerIdRequest(4, tid, 50, *producer)
-    if kind == "add":
-        return AddPartitionsToTxnRequest(3, tid, *producer, (name,))
-    if kind == "offsets":
-        return AddOffsetsToTxnRequest(3, tid, *producer, OFFSETS)
-    if kind == "end":
-        return EndTxnRequest(5 if off >= 0 else 3, tid, *producer, flag)
-    if kind == "commit offsets":
-        return TxnOffsetCommitRequest(5 if new else 3, tid, "G", *producer, name, sequences.setdefault("offset", 0))
-    if kind == "plain commit":
-        return OffsetCommitRequest(8, "G", name, 100 + where)
-    sequence = sequences.get((*producer, name), 0)
-    return ProduceRequest(12 if new else 9, tid, -1, name, RecordBatch(("r",), *producer, sequence, True))
+    batch = RecordBatch(("r",), *producer, sequences.get((*producer, name), 0), True)
+    others = {
+        "go on": requests.InitProducerIdRequest(4, tid, 50, *producer),
+        "add": requests.AddPartitionsToTxnRequest(3, tid, *producer, (name,)),
+        "offsets": requests.AddOffsetsToTxnRequest(3, tid, *producer, OFFSETS),
+        "end": requests.EndTxnRequest(5 if off >= 0 else 3, tid, *producer, flag),
+        "commit offsets": requests.TxnOffsetCommitRequest(
+            5 if flag else 3, tid, "G", *producer, name, sequences["offset"]),
+        "plain commit": requests.OffsetCommitRequest(8, "G", name, 100 + where),
+    }
+    return others.get(kind, requests.ProduceRequest(12 if flag else 9, tid, -1, name, batch))
 
 
 def take(node: PlayedCluster, move: Move, sequences: dict[Any, int]) -> None:
@@ -92,7 +72,7 @@ def take(node: PlayedCluster, move: Move, sequences: dict[Any, int]) -> None:
         sequences["offset"] = sequences.get("offset", 0) + 1
         request = request_of(node, move, sequences)
         response = node.ask(request)
-        if isinstance(request, ProduceRequest) and response.error is Error.NONE:
+        if isinstance(request, requests.ProduceRequest) and response.error is Error.NONE:
             key = (request.batch.producer_id, request.batch.producer_epoch, request.partition)
             sequences[key] = sequences.get(key, 0) + 1
 
@@ -129,7 +109,7 @@ def reaches(before: TxnState, after: TxnState) -> bool:
     return after in found
 
 
-@pytest.mark.parametrize("version", [KIP_890_4_2, KIP_890_4_4], ids=lambda version: version.name)
+@pytest.mark.parametrize("version", [versions.KIP_890_4_2, versions.KIP_890_4_4], ids=lambda version: version.name)
 @settings(max_examples=60)
 @given(MOVES)
 def test_p5_no_transaction_hangs_where_new_clients_only(version: BrokerVersion, moves: list[Move]) -> None:

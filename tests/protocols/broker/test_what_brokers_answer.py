@@ -8,27 +8,11 @@ from __future__ import annotations
 import pytest
 
 from harness.model import FrozenMap
+from kafka_proto import requests
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4
 from kafka_proto.conformance.cluster import PlayedCluster
-from kafka_proto.log import Marker, RecordBatch
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    AddPartitionsToTxnRequest,
-    ConsumerFetchRequest,
-    DeleteRecordsRequest,
-    DescribeTransactionsRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ListOffsetsRequest,
-    ListTransactionsRequest,
-    OffsetCommitRequest,
-    ProduceRequest,
-    TxnOffsetCommitRequest,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 ABSENT = "T-9"
 PLAIN = RecordBatch(("a", "b"))
@@ -41,44 +25,45 @@ def cluster(request: pytest.FixtureRequest) -> PlayedCluster:
     return PlayedCluster(KIP_890_4_4, ("T-0", "T-1"), brokers)
 
 
-def init(cluster: PlayedCluster, tid: str) -> InitProducerIdResponse:
-    found = cluster.ask(InitProducerIdRequest(4, tid, 60_000))
-    assert isinstance(found, InitProducerIdResponse) and found.error is Error.NONE
+def init(cluster: PlayedCluster, tid: str) -> requests.InitProducerIdResponse:
+    found: requests.InitProducerIdResponse = cluster.ask(requests.InitProducerIdRequest(4, tid, 60_000))
+    assert found.error is Error.NONE
     return found
 
 
 @pytest.mark.parametrize("request_", [
-    ProduceRequest(9, None, -1, ABSENT, PLAIN), ConsumerFetchRequest(11, ABSENT, 0), ListOffsetsRequest(5, ABSENT, -1),
-    DeleteRecordsRequest(1, ABSENT, -1), OffsetCommitRequest(8, "g", ABSENT, 1),
-    TxnOffsetCommitRequest(3, "tid", "g", 0, 0, ABSENT, 1),
+    requests.ProduceRequest(9, None, -1, ABSENT, PLAIN), requests.ConsumerFetchRequest(11, ABSENT, 0),
+    requests.ListOffsetsRequest(5, ABSENT, -1), requests.DeleteRecordsRequest(1, ABSENT, -1),
+    requests.OffsetCommitRequest(8, "g", ABSENT, 1), requests.TxnOffsetCommitRequest(3, "tid", "g", 0, 0, ABSENT, 1),
 ], ids=lambda request: type(request).__name__)
 def test_a_partition_that_is_not_there_is_unknown(cluster: PlayedCluster, request_: object) -> None:
     """Whatever is asked of it."""
-    response = cluster.ask(request_)
-    assert getattr(response, "error", None) is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert cluster.ask(request_).error is Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_what_a_transaction_cannot_have_keeps_the_rest_out(cluster: PlayedCluster) -> None:
     """All partitions of an AddPartitionsToTxn or none."""
     producer = init(cluster, "tid")
-    names = ("T-0", ABSENT)
-    found = cluster.ask(AddPartitionsToTxnRequest(3, "tid", producer.producer_id, producer.producer_epoch, names))
-    assert getattr(found, "errors", None) == FrozenMap(
+    who = producer.producer_id, producer.producer_epoch
+    found = cluster.ask(requests.AddPartitionsToTxnRequest(3, "tid", *who, ("T-0", ABSENT)))
+    assert found.errors == FrozenMap(
         {"T-0": Error.OPERATION_NOT_ATTEMPTED, ABSENT: Error.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def test_a_batch_of_no_transactional_id_is_refused_before_its_partition(cluster: PlayedCluster) -> None:
     """As a broker does that authorises first."""
     batch = RecordBatch(("a",), 1, 0, 0, is_transactional=True)
-    response = cluster.ask(ProduceRequest(9, None, -1, ABSENT, batch))
-    assert getattr(response, "error", None) is Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    for name in ("T-0", ABSENT):
+        response = cluster.ask(requests.ProduceRequest(9, None, -1, name, batch))
+        assert response == requests.ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    assert cluster.log("T-0") == EMPTY_LOG
 
 
 def test_markers_of_several_partitions_are_all_written_and_answered_at_once(cluster: PlayedCluster) -> None:
     """Also where brokers of their own lead them, the offsets partition is one, and one is not there."""
     names = tuple(p for p in ("T-0", "T-1", OFFSETS_PARTITION) if cluster.leader(p) == cluster.leader("T-0"))
-    found = cluster.ask(WriteTxnMarkersRequest(1, 7, 0, 0, True, (*names, ABSENT)))
-    assert found == WriteTxnMarkersResponse(FrozenMap(
+    found = cluster.ask(requests.WriteTxnMarkersRequest(1, 7, 0, 0, True, (*names, ABSENT)))
+    assert found == requests.WriteTxnMarkersResponse(FrozenMap(
         {**dict.fromkeys(names, Error.NONE), ABSENT: Error.UNKNOWN_TOPIC_OR_PARTITION}))
     for name in names:
         assert [batch.marker for batch in cluster.log(name).batches] == [Marker.COMMIT]
@@ -87,9 +72,8 @@ def test_markers_of_several_partitions_are_all_written_and_answered_at_once(clus
 def test_a_marker_that_one_partition_refuses_is_written_by_the_others(cluster: PlayedCluster) -> None:
     """Each partition has an error of its own: the first has seen a later coordinator."""
     names = tuple(p for p in ("T-0", "T-1", OFFSETS_PARTITION) if cluster.leader(p) == cluster.leader("T-0"))
-    cluster.ask(WriteTxnMarkersRequest(1, 7, 0, 5, False, ("T-0",)))
-    found = cluster.ask(WriteTxnMarkersRequest(1, 7, 0, 4, False, names))
-    assert isinstance(found, WriteTxnMarkersResponse)
+    cluster.ask(requests.WriteTxnMarkersRequest(1, 7, 0, 5, False, ("T-0",)))
+    found = cluster.ask(requests.WriteTxnMarkersRequest(1, 7, 0, 4, False, names))
     assert found.errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED
     assert {found.errors[name] for name in names[1:]} <= {Error.NONE}
 
@@ -98,25 +82,25 @@ def test_transactions_are_described_and_listed_wherever_their_coordinator_is(clu
     """Four ids, which Kafka's hash spreads over the partitions of the transaction log."""
     for tid in ("tid-A", "tid-B", "tid-C", "tid-D"):
         init(cluster, tid)
-        assert getattr(cluster.ask(DescribeTransactionsRequest(0, tid)), "state", None) == "Empty"
-    listed = getattr(cluster.ask(ListTransactionsRequest(0)), "transactions", ())
+        assert cluster.ask(requests.DescribeTransactionsRequest(0, tid)).state == "Empty"
+    listed = cluster.ask(requests.ListTransactionsRequest(0)).transactions
     assert [tid for tid, _, _ in listed] == ["tid-A", "tid-B", "tid-C", "tid-D"]
     assert len({producer_id for _, producer_id, _ in listed}) == 4
 
 
 def test_offsets_are_found_by_time_and_at_both_ends(cluster: PlayedCluster) -> None:
     """ListOffsets reads the log that its leader serves."""
-    cluster.ask(ProduceRequest(9, None, -1, "T-0", PLAIN))
-    assert getattr(cluster.ask(ListOffsetsRequest(5, "T-0", -1)), "offset", None) == 2
-    assert getattr(cluster.ask(ListOffsetsRequest(5, "T-0", -2)), "offset", None) == 0
+    cluster.ask(requests.ProduceRequest(9, None, -1, "T-0", PLAIN))
+    assert cluster.ask(requests.ListOffsetsRequest(5, "T-0", -1)).offset == 2
+    assert cluster.ask(requests.ListOffsetsRequest(5, "T-0", -2)).offset == 0
 
 
 def test_a_fetch_that_wants_no_bytes_does_not_wait(cluster: PlayedCluster) -> None:
     """`min_bytes` of 0; another one waits until there is something."""
-    response = cluster.ask(ConsumerFetchRequest(11, "T-0", 0, min_bytes=0))
-    assert (getattr(response, "error", None), getattr(response, "batches", None)) == (Error.NONE, ())
+    response = cluster.ask(requests.ConsumerFetchRequest(11, "T-0", 0, min_bytes=0))
+    assert (response.error, response.batches) == (Error.NONE, ())
     with pytest.raises(TypeError, match="does not answer ConsumerFetchRequest"):
-        cluster.ask(ConsumerFetchRequest(11, "T-0", 0))
+        cluster.ask(requests.ConsumerFetchRequest(11, "T-0", 0))
 
 
 def test_a_request_that_no_broker_knows_is_a_type_error(cluster: PlayedCluster) -> None:
@@ -131,10 +115,10 @@ def test_a_whole_transaction_ends_with_a_marker_in_each_partition(brokers: int) 
     cluster = PlayedCluster(KIP_360, ("T-0", "T-1"), brokers)
     producer = init(cluster, "tid")
     who = producer.producer_id, producer.producer_epoch
-    cluster.ask(AddPartitionsToTxnRequest(3, "tid", *who, ("T-0", "T-1")))
+    cluster.ask(requests.AddPartitionsToTxnRequest(3, "tid", *who, ("T-0", "T-1")))
     for name in ("T-0", "T-1"):
-        cluster.ask(ProduceRequest(9, "tid", -1, name, RecordBatch(("a",), *who, 0, is_transactional=True)))
-    cluster.ask(EndTxnRequest(3, "tid", *who, True))
+        cluster.ask(requests.ProduceRequest(9, "tid", -1, name, RecordBatch(("a",), *who, 0, is_transactional=True)))
+    cluster.ask(requests.EndTxnRequest(3, "tid", *who, True))
     for name in ("T-0", "T-1"):
         log = cluster.log(name)
         assert ([batch.marker for batch in log.batches], log.last_stable_offset) == ([None, Marker.COMMIT], 2)

@@ -58,37 +58,42 @@ def test_published_bug_is_found_by_each_strategy(scenario: Scenario, strategy: s
     assert {run.verdict.violated for run in found} <= set(scenario.claims)
 
 
-@pytest.mark.parametrize(("model", "client"), [
-    (f"kafka/{release}", client)
-    for release in ("2.3", "3.5", "3.9", "4.0") for client in find_model(f"kafka/{release}").settings["client"].values
+@pytest.mark.parametrize(("release", "settings", "sizes"), [
+    *((release, {"client": client}, {}) for release in ("2.3", "3.5", "3.9", "4.0")
+      for client in find_model(f"kafka/{release}").settings["client"].values),
+    *((release, {}, {"offsets": 1}) for release in OLDER),
+    *((release, at, {"offsets": 1}) for release in ("4.0", "4.1", "4.2", "4.3", "4.4") for at in ({}, AT_LEVEL_1)),
 ])
-def test_each_client_gets_through_with_each_version_of_brokers(model: str, client: str) -> None:
-    """Where nothing goes wrong every claim holds, whoever speaks to whom."""
-    assert_gets_through(model, {"client": client})
+def test_each_client_gets_through_with_each_release_of_brokers(
+    release: str, settings: dict[str, str], sizes: dict[str, int]
+) -> None:
+    """Where nothing goes wrong every claim holds, whoever speaks to whom, and of the runs some commit and some abort.
 
-
-@pytest.mark.parametrize(("release", "settings"), [
-    *((release, {}) for release in OLDER),
-    *((release, at) for release in ("4.0", "4.1", "4.2", "4.3", "4.4") for at in ({}, AT_LEVEL_1)),
-])
-def test_offsets_get_through_with_each_release_of_brokers(release: str, settings: dict[str, str]) -> None:
-    """So it is with every release and level, and offsets in the transactions."""
-    assert_gets_through(f"kafka/{release}", settings, offsets=1)
-
-
-def test_a_client_of_new_epochs_is_refused_at_level_1() -> None:
-    with pytest.raises(Refusal, match="client=tv2 speaks to transaction-version=2; ask for java39, "):
-        find_model("kafka/4.4").make({}, {"transaction-version": "1"})
-
-
-def assert_gets_through(model: str, settings: dict[str, str], **sizes: int) -> None:
-    """Assert that every claim holds in runs where nothing goes wrong, of which some commit and some abort."""
-    plain = attrs.evolve(COMMITS, model=model, settings=settings, sizes={**COMMITS.sizes, **sizes})
+    So it is with every release and level, and offsets in the transactions.
+    """
+    plain = attrs.evolve(COMMITS, model=f"kafka/{release}", settings=settings, sizes={**COMMITS.sizes, **sizes})
     ends = set[str]()
     for run in scenario_runs(plain, "random", 8):
-        assert run.verdict.ok, (model, settings, run.trail.seed, run.verdict)
+        assert run.verdict.ok, (plain.model, settings, run.trail.seed, run.verdict)
         ends |= run.witnessed
     assert {"TransactionCommitted", "TransactionAborted"} <= ends
+
+
+@pytest.mark.parametrize(("release", "sizes", "settings", "said"), [
+    ("4.4", {}, {"transaction-version": "1"}, "client=tv2 speaks to transaction-version=2; ask for java39, "),
+    ("4.0", {"elections": 1}, {"disk": "lost"},
+     "disk, elections: only replicated logs have that; set log=replicated too"),
+    ("4.0", {"producers": 0}, {}, "nobody writes"),
+    ("4.0", {"deletions": 1, "consumers": 1}, {}, "looks up no log's start"),
+    ("4.0", {"deletions": 1}, {"log": "replicated"}, "deletions: replicated logs do not have that"),
+    ("4.0", {"epochs": 1}, {"log": "replicated"}, "epochs: replicated logs do not have that"),
+])
+def test_what_makes_no_sense_is_refused(
+    release: str, sizes: dict[str, int], settings: dict[str, str], said: str
+) -> None:
+    """In a sentence."""
+    with pytest.raises(Refusal, match=said):
+        find_model(f"kafka/{release}").make(sizes, settings)
 
 
 @pytest.mark.parametrize(("release", "violated"), [("3.6", "NoHangingTransaction"), ("3.7", "MarkerAttribution")])
@@ -150,12 +155,6 @@ def test_a_transaction_on_replicated_logs_is_searched_completely() -> None:
     found = call("check", "kafka/4.0", "--set", "log=replicated", "--timers", 0, "--memory", 2_000, "--json",
                  *(word for name, number in sizes.items() for word in ("--size", f"{name}={number}"))).json
     assert (found["verdict"], found["distinct"], found["complete"]) == ("ok", 15_261, True)
-
-
-def test_what_only_replicated_logs_have_is_refused_without_them() -> None:
-    """Elections and lost disks, in one sentence."""
-    with pytest.raises(Refusal, match="disk, elections: only replicated logs have that; set log=replicated too"):
-        find_model("kafka/4.0").make({"elections": 1}, {"disk": "lost"})
 
 
 def test_scenarios_are_registered() -> None:

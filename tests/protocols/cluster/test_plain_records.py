@@ -7,15 +7,16 @@ from typing import Any
 
 import attrs
 import pytest
+from support.brokers.logs import replicated
 from support.runs.made_runs import scenario_runs, states_of
 from support.searches.spec_states import state
 
-from harness.model import NO_FAULTS, Model, Refusal, Value, View, find_model, model_of
+from harness.model import NO_FAULTS, Model, Value, View, find_model, model_of
 from kafka_proto.broker.parts import LeaderState
 from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer.idempotent import IdempotentBatch, IdempotentProducer
 from kafka_proto.cluster.scenarios import SCENARIOS
-from kafka_proto.log import EMPTY_LOG, RecordBatch, append, delete_records, with_high_watermark
+from kafka_proto.log import RecordBatch, delete_records
 
 COMMITS = next(row for row in SCENARIOS if row.name == "exactly-once-commits")
 SIZES = {"producers": 0, "idempotent-producers": 1, "brokers": 2, "partitions": 1}
@@ -29,10 +30,7 @@ def model() -> Model:
 
 def log(*texts: str, deleted: int = 0) -> LeaderState:
     """Return a leader of these records, of which so many are deleted."""
-    made = EMPTY_LOG
-    for sequence, text in enumerate(texts):
-        made = append(made, RecordBatch((text,), 10, 0, sequence))
-    made = with_high_watermark(made, made.log_end_offset)
+    made = replicated(*(RecordBatch((text,), 10, 0, sequence) for sequence, text in enumerate(texts)))
     return LeaderState(delete_records(made, deleted), serves=True)
 
 
@@ -102,19 +100,3 @@ def test_batch_that_is_numbered_again_in_the_next_epoch_may_be_taken_twice() -> 
     (run,) = scenario_runs(scenario, "random", 1, 207)
     assert (run.verdict.violated, run.verdict.reason, len(run.trail.choices)) == (
         "AcknowledgedOnce", "i1#3 is in T-0 twice, at the offsets 2 and 3", 21)
-
-
-@pytest.mark.parametrize("sizes", [
-    {"producers": 0}, {"deletions": 1, "consumers": 1},
-])
-def test_sizes_that_make_no_sense_are_refused(sizes: Mapping[str, int]) -> None:
-    """In a sentence."""
-    with pytest.raises(Refusal, match=r"nobody writes|looks up no log's start"):
-        find_model("kafka/4.0").make(sizes)
-
-
-@pytest.mark.parametrize("size", ["deletions", "epochs"])
-def test_what_only_logs_that_stay_have_is_refused_with_replicated_ones(size: str) -> None:
-    """In a sentence."""
-    with pytest.raises(Refusal, match=f"{size}: replicated logs do not have that"):
-        find_model("kafka/4.0").make({size: 1}, {"log": "replicated"})

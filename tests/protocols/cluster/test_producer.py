@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import attrs
 import pytest
 
-from harness.model import FrozenMap
 from kafka_proto.clients.producer import (
     FAMILIES,
     AnswerVerdict,
@@ -20,7 +19,6 @@ from kafka_proto.clients.producer import (
     abort_transaction,
     answered,
     begin_transaction,
-    broker_lost,
     commit_transaction,
     init_transactions,
     next_call,
@@ -31,11 +29,9 @@ from kafka_proto.clients.producer import (
     sent_call,
     verdict,
 )
-from kafka_proto.clients.producer.answers import delivery_timed_out, rested
+from kafka_proto.clients.producer.answers import delivery_timed_out
 from kafka_proto.clients.producer.state import OffsetsToCommit
 from kafka_proto.requests import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
     Error,
@@ -105,49 +101,6 @@ def test_a_fenced_producer_raises_that_it_is_fenced(command: str, error: Error) 
     """Whatever it is asked, from then on."""
     with pytest.raises(ProducerFenced, match="another producer with the same transactional id was started"):
         COMMANDS[command](Producer(ProducerStatus.FATAL_ERROR, 7, 0, last_error=error))
-
-
-def test_a_partition_is_added_before_anything_is_sent_to_it_and_all_is_resolved_before_the_end() -> None:
-    """AddPartitionsToTxn, Produce, EndTxn in this order, and one transactional request at a time."""
-    producer = commit_transaction(send(BEGUN, "T-0", "a", adds_partitions=True))
-    assert next_produces(JAVA, producer, "tid1", 5) == ()
-    add = next_call(JAVA, producer, "tid1")
-    assert isinstance(add, AddPartitionsToTxnRequest)
-    producer = sent_call(producer, add)
-    assert next_call(JAVA, producer, "tid1") is None
-    added = AddPartitionsToTxnResponse(FrozenMap({"T-0": Error.NONE}))
-    producer = answered(JAVA, producer, add, added).producer
-    ((place, produce),) = next_produces(JAVA, producer, "tid1", 5)
-    producer = sent_batch(producer, place, produce)
-    assert next_call(JAVA, producer, "tid1") is None
-    found = answered(JAVA, producer, produce, ProduceResponse(Error.NONE, 0))
-    assert found.acknowledged == ("a",)
-    assert isinstance(next_call(JAVA, found.producer, "tid1"), EndTxnRequest)
-
-
-def test_where_leaders_add_partitions_the_first_request_is_the_batch() -> None:
-    """And the end of a transaction brings the next epoch, in which sequences begin at 0."""
-    producer = send(BEGUN, "T-0", "a", adds_partitions=False)
-    ((place, produce),) = next_produces(NEW, producer, "tid1", 5)
-    producer = sent_batch(producer, place, produce)
-    producer = commit_transaction(answered(NEW, producer, produce, ProduceResponse(Error.NONE, 0)).producer)
-    end = next_call(NEW, producer, "tid1")
-    assert end == EndTxnRequest(5, "tid1", 7, 0, True)
-    ended = answered(NEW, sent_call(producer, end), end, EndTxnResponse(Error.NONE, 7, 1)).producer
-    assert ended == Producer(ProducerStatus.READY, 7, 1)
-
-
-def test_a_connection_that_is_given_up_sends_the_same_again_in_order() -> None:
-    """The call as it was; batches with the sequences that they have, each after those before it."""
-    producer = flying(JAVA, "a", "b", "c")
-    assert [batch.base_sequence for batch in producer.batches] == [0, 1, 2]
-    producer = rested(broker_lost(producer, ["T-0"], was_called=False))
-    ((place, again),) = next_produces(JAVA, producer, "tid1", 5)
-    assert (place, again.batch.base_sequence, again.batch.records) == (0, 0, ("a",))
-    ending = attrs.evolve(BEGUN, status=ProducerStatus.COMMITTING_TRANSACTION, partitions=("T-0",))
-    end = next_call(JAVA, ending, "tid1")
-    assert end is not None
-    assert next_call(JAVA, broker_lost(sent_call(ending, end), (), was_called=True), "tid1") is end
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])

@@ -214,6 +214,7 @@ def test_calls_come_in_the_order_of_kafkas_priorities() -> None:
     assert (producer.offsets, producer.groups) == ((), ("G",))
     assert next_call(JAVA, producer, "tid1") is None
     producer = dispatched(JAVA, producer)
+    assert next_call(JAVA, producer, "tid1") is None
     (request,) = requests_of(producer)
     producer = answered(JAVA, producer, request, ProduceResponse(E.NONE, 0)).producer
     assert next_call(JAVA, producer, "tid1") == EndTxnRequest(3, "tid1", 7, 0, True)
@@ -255,6 +256,7 @@ def test_next_transaction_goes_on_with_its_sequences_or_begins_anew_with_its_epo
     ended = attrs.evolve(commit_transaction(in_flight(JAVA, "T-0 a")), batches=())
     after = called(JAVA, ended, EndTxnResponse(E.NONE))
     assert after == Producer(ProducerStatus.READY, 7, 0, next_sequence=FrozenMap({"T-0": 1}))
+    assert next_call(NEW, ended, "tid1") == EndTxnRequest(5, "tid1", 7, 0, True)
     assert called(NEW, ended, EndTxnResponse(E.NONE, 8, 0)) == Producer(ProducerStatus.READY, 8, 0)
     assert called(JAVA39, attrs.evolve(ended, needs_new_epoch=True), EndTxnResponse(E.NONE)).is_ended
     fresh = called(JAVA, Producer(ProducerStatus.INITIALIZING, next_sequence=FrozenMap({"T-0": 1})),

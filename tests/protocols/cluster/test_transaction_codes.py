@@ -12,6 +12,7 @@ from support.paths import RECORDED
 from support.runs.made_runs import scenario_runs, states_of
 
 from harness.model import find_scenario, model_of
+from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
@@ -24,13 +25,7 @@ from kafka_proto.cluster.properties import WITNESSES
 from kafka_proto.cluster.scenarios import SCENARIOS
 from kafka_proto.conformance import load, play
 from kafka_proto.log import RecordBatch
-from kafka_proto.requests import (
-    DeleteRecordsRequest,
-    Error,
-    InitProducerIdRequest,
-    ProduceRequest,
-    WriteTxnMarkersRequest,
-)
+from kafka_proto.requests import Error
 
 CODES = {
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",
@@ -41,7 +36,7 @@ CODES = {
 """Those of the protocol. No broker since 1.0 answers DUPLICATE_SEQUENCE_NUMBER; a client takes it for success."""
 RARE = ("leaders-move", "exactly-once-epochs-run-out", "idempotent-late-answers")
 """Scenarios that reach what others do not: they are run first."""
-INIT = InitProducerIdRequest(4, "tid", 60_000)
+INIT = requests.InitProducerIdRequest(4, "tid", 60_000)
 
 
 def codes_in(step: Any) -> Iterator[str]:
@@ -80,9 +75,9 @@ def unrecorded() -> set[str]:
     elected(node)
     node.ask(INIT)
     for epoch in (1, 0):
-        found |= set(node.ask(WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)).errors.values())
-    first = ProduceRequest(7, None, -1, "T-0", RecordBatch(("x",), 7, 0, 0))
-    node = new_node(KIP_98, first, DeleteRecordsRequest(1, "T-0", -1))
+        found |= set(node.ask(requests.WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)).errors.values())
+    first = requests.ProduceRequest(7, None, -1, "T-0", RecordBatch(("x",), 7, 0, 0))
+    node = new_node(KIP_98, first, requests.DeleteRecordsRequest(1, "T-0", -1))
     found.add(node.ask(attrs.evolve(first, batch=attrs.evolve(first.batch, base_sequence=1))).error)
     return {error.value for error in found}
 

@@ -13,12 +13,9 @@ from compaction.actor_properties import SAFETY
 from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
 from compaction.scenarios import SCENARIOS
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario
-from harness.record import Recorder
 from harness.simulate.runs.plan import Plan, everything
-from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import NAMES
-from harness.simulate.trails.replay import replay_plain
 
 FLAWED = [row for row in SCENARIOS if row.expected is not None]
 EVERYBODY = ("broker", "producer", "r1")
@@ -118,14 +115,3 @@ def test_store_never_loses_what_it_sealed_nor_gives_an_id_twice() -> None:
                     assert now.entries == held.entries
             before = after
         assert before.ledgers
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_actors_have_one_digest_on_both_runtimes(name: str) -> None:
-    """A trail with crashes and faults replays on trio to the digest of the plain runtime."""
-    model = find_model(name).make(network="fifo", faults=Faults(1, 1, 1, 1, 1, 1, 1, 2, 1, targets=EVERYBODY))
-    tables, plan = Tables(model), everything(model)
-    for run in islice(runs_of(tables, plan, "random"), 5):
-        plain, on_trio = (replay(run.trail, Recorder(), tables) for replay in (replay_plain, replay_on_trio))
-        assert plain.digest == on_trio.digest
-        assert plain.trail == on_trio.trail == run.trail

@@ -11,14 +11,10 @@ import pytest
 from support.mutants.actor_mutants import knowing
 from support.runs.made_runs import first_bad, runs_of, scenario_runs
 from support.runs.refinement_runs import acting
-from support.runs.trio_runs import run_on_trio
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Model, Turn, View, departed, find_model, find_scenario
-from harness.record import Recorder
 from harness.simulate.runs.plan import Plan
-from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.replication import partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
@@ -201,11 +197,20 @@ def heard(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome:
     return outcome
 
 
+def announcement(epoch: int, *others: str) -> LeaderAndIsrRequest:
+    """The controller tells r1 that it leads."""
+    return LeaderAndIsrRequest("r1", epoch, frozenset(("r1", *others)), 1, 0, source="controller", dest="r1")
+
+
+def leading(version: str, s: ReplicaState, epoch: int, *others: str, flaw: str = "") -> tuple[Replica, ReplicaState]:
+    """A replica that has heard that it leads, with others in the ISR."""
+    k = Replica("r1", departed(VERSIONS[version], DEPARTURES, flaw))
+    return k, partition.obey(k, s, announcement(epoch, *others)).state
+
+
 def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
-    k = Replica("r1", VERSIONS["kip-320"])
-    announced = LeaderAndIsrRequest("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(log=(ReplicaEntry(0, "a"),)), announced).state
+    k, leads = leading("kip-320", ReplicaState(log=(ReplicaEntry(0, "a"),)), 2, "r2")
     fetch = FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
     refused = heard(k, leads, fetch)
     assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
@@ -221,27 +226,21 @@ def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
 
 def test_leader_that_crashed_does_not_lead_on() -> None:
     """A replica that is started again neither leads nor follows before the controller has heard of it."""
-    k = Replica("r1", VERSIONS["kip-320"])
-    announced = LeaderAndIsrRequest("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(), announced).state
+    k, leads = leading("kip-320", ReplicaState(), 0, "r2")
     assert partition.leads(k, leads)
     again = partition.restarted(leads)
     assert not partition.leads(k, again) and again.leader == "r1" and again.broker_epoch == 1
-    assert not partition.leads(k, heard(k, again, announced).state)
+    assert not partition.leads(k, heard(k, again, announcement(0, "r2")).state)
     assert partition.produce(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
 
 
 def test_proposed_members_count_from_the_moment_of_sending() -> None:
     """KIP-497: with a proposal out, the high watermark waits for the new member; RP-10 does not."""
-    isr = frozenset(("r1",))
-    announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
-    for version, rises in ((VERSIONS["async-isr"], False),
-                           (departed(VERSIONS["async-isr"], DEPARTURES, "RP-10"), True)):
-        k = Replica("r1", version)
-        s = partition.obey(k, ReplicaState(), announced).state
+    for flaw, rises in (("", False), ("RP-10", True)):
+        k, s = leading("async-isr", ReplicaState(), 0, flaw=flaw)
         s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
         assert partition.may_expand_isr(k, s, "r2")
-        proposed = partition.propose_isr(k, s, isr | {"r2"})
+        proposed = partition.propose_isr(k, s, frozenset(("r1", "r2")))
         assert isinstance(proposed.sent[0], AlterPartitionRequest) and proposed.sent[0].broker_epochs["r2"] == 0
         s = partition.produce(k, proposed.state, "m", "all", None).state
         assert partition.may_increase_high_watermark(k, s) is rises
@@ -249,9 +248,7 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
 
 def test_refusal_is_of_the_proposal_that_it_names() -> None:
     """A late refusal of an earlier proposal for the same epoch leaves the present one alone; its own ends it."""
-    k, isr = Replica("r1", VERSIONS["async-isr"]), frozenset(("r1",))
-    announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
-    s = partition.obey(k, ReplicaState(), announced).state
+    (k, s), isr = leading("async-isr", ReplicaState(), 0), frozenset(("r1",))
     s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
     s = partition.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
@@ -260,17 +257,6 @@ def test_refusal_is_of_the_proposal_that_it_names() -> None:
         )
         after = heard(k, s, refusal).state
         assert (after.proposal is None, "r2" not in after.followers) == (forgotten, forgotten)
-
-
-def test_runs_have_one_digest_on_plain_and_trio() -> None:
-    """The same trail gives the same history in both runtimes, crashes and all."""
-    model = kip_320(faults=Faults(crash=1, delay=1, targets=EVERYBODY))
-    plan = Plan((*SAFETY, *LIVENESS), 80)
-    for seed in range(3):
-        tables = Tables(model)
-        plain = run_plain(tables, plan, RandomStrategy(seed), Recorder())
-        trio = run_on_trio(tables, plan, RandomStrategy(seed), Recorder())
-        assert plain.digest is not None and plain.digest == trio.digest
 
 
 def test_epoch_end_of_an_unknown_epoch_is_nothing() -> None:

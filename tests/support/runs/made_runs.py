@@ -39,10 +39,15 @@ def first_bad(runs: Iterable[Run]) -> Run | None:
 
 
 def states_of(model: Model, run: Run) -> Iterator[State]:
-    """Yield the states of a run, the initial one first, by the reference semantics."""
-    state = model.initial_states()[run.trail.initial]
+    """Yield the states of a run, the initial one first."""
+    return states_along(model, run.trail.initial, (chosen.label for chosen in run.trail.choices))
+
+
+def states_along(model: Model, initial: int, labels: Iterable[str]) -> Iterator[State]:
+    """Yield an initial state and those that steps lead to one by one, by the reference semantics."""
+    state = model.initial_states()[initial]
     yield state
-    for chosen in run.trail.choices:
-        (choice,) = (choice for choice in model.choices(state) if choice.label == chosen.label)
+    for label in labels:
+        (choice,) = (choice for choice in model.choices(state) if choice.label == label)
         state = model.apply(state, choice)
         yield state
