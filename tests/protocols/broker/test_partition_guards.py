@@ -6,6 +6,7 @@ import attrs
 import pytest
 from support.brokers.logs import log_of
 
+from kafka_proto import requests
 from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
 from kafka_proto.broker.leader.appending import (
     check_open_in_epoch_or_guard,
@@ -41,18 +42,9 @@ from kafka_proto.log import (
 )
 from kafka_proto.log.producer_state import ProducerState, RememberedBatch
 from kafka_proto.log.records import MAX_SEQUENCE
-from kafka_proto.requests import (
-    ConsumerFetchRequest,
-    ConsumerFetchResponse,
-    DeleteRecordsRequest,
-    Error,
-    IsolationLevel,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProduceRequest,
-)
+from kafka_proto.requests import Error
 
-COMMITTED, ALL = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+COMMITTED, ALL = requests.IsolationLevel.READ_COMMITTED, requests.IsolationLevel.READ_UNCOMMITTED
 SEEN = (RememberedBatch(3, 4, 9, 1),)
 VERIFYING = Verification(1, 5, 2, True, 0)
 
@@ -115,7 +107,7 @@ def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
 
 def test_request_is_looked_at_before_its_batch() -> None:
     """No transactional id; what else is wrong is said after the coordinator was asked: acks, the topic, the bytes."""
-    nameless = ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
+    nameless = requests.ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
     named = attrs.evolve(nameless, transactional_id="tid")
     admitted = admit(KIP_890_PART_1.leader, Leader(), nameless, now=0)
     assert (admitted.error, admitted.asks) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
@@ -132,7 +124,7 @@ def test_request_is_looked_at_before_its_batch() -> None:
 
 def test_duplicate_is_known_before_anybody_is_asked() -> None:
     """Nor is the coordinator asked about a batch that is of no transaction."""
-    plain = ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
+    plain = requests.ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
     assert admit(KIP_890_PART_1.leader, Leader(), plain, now=0).asks is None
     done = Leader(log_of(batch(), marker_batch(7, 2, Marker.COMMIT, 0)))
     again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
@@ -158,9 +150,9 @@ def whole() -> PartitionLog:
 
 
 def read(
-    start: int, isolation: IsolationLevel = ALL, replica: int = -1, most: int | None = None
-) -> ConsumerFetchResponse:
-    return fetch(whole(), ConsumerFetchRequest(12, "T-0", start, isolation, replica, most))
+    start: int, isolation: requests.IsolationLevel = ALL, replica: int = -1, most: int | None = None
+) -> requests.ConsumerFetchResponse:
+    return fetch(whole(), requests.ConsumerFetchRequest(12, "T-0", start, isolation, replica, most))
 
 
 def test_who_reads_how_far() -> None:
@@ -173,8 +165,8 @@ def test_who_reads_how_far() -> None:
     assert [one.base_offset for one in read(1, most=2).batches] == [0, 2]
     assert read(8).error is Error.NONE and read(9).error is Error.OFFSET_OUT_OF_RANGE
     shorter = delete_records(whole(), 3)
-    assert fetch(shorter, ConsumerFetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
-    assert fetch(shorter, ConsumerFetchRequest(12, "T-0", 3)).error is Error.NONE
+    assert fetch(shorter, requests.ConsumerFetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(shorter, requests.ConsumerFetchRequest(12, "T-0", 3)).error is Error.NONE
 
 
 def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> None:
@@ -204,7 +196,7 @@ def test_aborted_transaction_that_began_after_what_is_read_is_listed() -> None:
     """An open transaction keeps the reader before it; the index is asked up to the end of the log, as by Kafka."""
     log = log_of(batch(producer=6, transactional=False), batch(producer=7), batch(producer=8),
                  marker_batch(8, 2, Marker.ABORT, 0))
-    found = fetch(with_high_watermark(log, 4), ConsumerFetchRequest(12, "T-0", 0, COMMITTED))
+    found = fetch(with_high_watermark(log, 4), requests.ConsumerFetchRequest(12, "T-0", 0, COMMITTED))
     assert [one.base_offset for one in found.batches] == [0]
     assert [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions or ()] == [(8, 2)]
 
@@ -213,7 +205,7 @@ def test_nothing_is_listed_as_aborted_where_nothing_is_read() -> None:
     """The reader is at the last stable offset, inside a transaction that was aborted meanwhile: as 4.4.0 answers."""
     log = log_of(batch(producer=7), batch(producer=8), marker_batch(7, 2, Marker.ABORT, 0))
     log = with_high_watermark(log, 3)
-    asked = [fetch(log, ConsumerFetchRequest(12, "T-0", start, COMMITTED)) for start in (0, 1)]
+    asked = [fetch(log, requests.ConsumerFetchRequest(12, "T-0", start, COMMITTED)) for start in (0, 1)]
     assert [len(found.batches) for found in asked] == [1, 0]
     assert [[txn.producer_id for txn in found.aborted_transactions or ()] for found in asked] == [[7], []]
 
@@ -239,8 +231,10 @@ def test_reader_drops_what_is_aborted_from_its_first_offset_to_its_marker() -> N
 
 def test_offsets_by_time() -> None:
     """The earliest, the latest that one may see, the first with a time stamp that is not behind that."""
-    def ask(timestamp: int, isolation: IsolationLevel = ALL, log: PartitionLog | None = None) -> ListOffsetsResponse:
-        return list_offsets(log or whole(), ListOffsetsRequest(7, "T-0", timestamp, isolation))
+    def ask(
+        timestamp: int, isolation: requests.IsolationLevel = ALL, log: PartitionLog | None = None
+    ) -> requests.ListOffsetsResponse:
+        return list_offsets(log or whole(), requests.ListOffsetsRequest(7, "T-0", timestamp, isolation))
     assert [ask(-1).offset, ask(-1, COMMITTED).offset, ask(-2).offset] == [7, 6, 0]
     assert ask(-2, log=delete_records(whole(), 3)).offset == 3
     assert [ask(at).offset for at in (0, 1, 10, 20, 50, 60, 70)] == [0, 2, 2, 3, 6, -1, -1]
@@ -250,7 +244,7 @@ def test_offsets_by_time() -> None:
 def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
     """Never back, never beyond; an aborted transaction stays until its marker is deleted."""
     def ask(log: PartitionLog, offset: int) -> tuple[int, Error]:
-        shorter, response = delete(log, DeleteRecordsRequest(1, "T-0", offset), forget_nothing)
+        shorter, response = delete(log, requests.DeleteRecordsRequest(1, "T-0", offset), forget_nothing)
         return shorter.log_start_offset, response.error
     assert [ask(whole(), offset) for offset in (3, 7, -1)] == [(3, Error.NONE), (7, Error.NONE), (7, Error.NONE)]
     assert [ask(whole(), offset) for offset in (8, -2)] == [(0, Error.OFFSET_OUT_OF_RANGE)] * 2
