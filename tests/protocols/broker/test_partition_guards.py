@@ -6,16 +6,10 @@ import attrs
 import pytest
 from support.brokers.logs import log_of
 
+from kafka_proto import log as logs
 from kafka_proto import requests
+from kafka_proto.broker.leader import appending
 from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
-from kafka_proto.broker.leader.appending import (
-    check_open_in_epoch_or_guard,
-    check_sequence,
-    check_sequence_from_zero,
-    check_sequence_known,
-    check_sequence_verified,
-    follows,
-)
 from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
 from kafka_proto.broker.leader.state import (
     NO_GUARD,
@@ -27,19 +21,7 @@ from kafka_proto.broker.leader.state import (
 )
 from kafka_proto.broker.leader.verification import start
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
-from kafka_proto.log import (
-    Marker,
-    PartitionLog,
-    RecordBatch,
-    aborted_between,
-    delete_records,
-    expire_producers,
-    marker_batch,
-    rebuild,
-    truncate,
-    visible,
-    with_high_watermark,
-)
+from kafka_proto.log import Marker, PartitionLog, RecordBatch, marker_batch, with_high_watermark
 from kafka_proto.log.producer_state import ProducerState, RememberedBatch
 from kafka_proto.log.records import MAX_SEQUENCE
 from kafka_proto.requests import Error
@@ -71,27 +53,29 @@ def test_sequence_of_a_batch_is_checked_as_each_release_does(
 ) -> None:
     """From 2.4 on, up to 2.3, from 3.6 on, from 4.2 on where the leader adds the partition."""
     found = [check(known, batch(epoch, sequence), VERIFYING) for check in (
-        check_sequence, check_sequence_known, check_sequence_verified, check_sequence_from_zero)]
+        appending.check_sequence, appending.check_sequence_known, appending.check_sequence_verified,
+        appending.check_sequence_from_zero)]
     assert found == [Error[name] for name in (plain, old, verified, from_zero)]
     only_verifies = attrs.evolve(VERIFYING, adds_partition=False, lowest_sequence=9)
-    assert check_sequence_from_zero(known, batch(epoch, sequence), only_verifies) is found[0]
+    assert appending.check_sequence_from_zero(known, batch(epoch, sequence), only_verifies) is found[0]
 
 
 def test_sequences_wrap_and_are_dense() -> None:
     """Nothing else follows 2^31 - 1 than 0."""
-    assert [follows(MAX_SEQUENCE, sequence) for sequence in (0, 1, MAX_SEQUENCE, MAX_SEQUENCE + 1)] == [
+    assert [appending.follows(MAX_SEQUENCE, sequence) for sequence in (0, 1, MAX_SEQUENCE, MAX_SEQUENCE + 1)] == [
         True, False, False, False]
-    assert [follows(3, sequence) for sequence in (2, 3, 4, 5)] == [False, False, True, False]
+    assert [appending.follows(3, sequence) for sequence in (2, 3, 4, 5)] == [False, False, True, False]
 
 
 def test_open_transaction_of_another_epoch_needs_a_guard() -> None:
     """KAFKA-18575: the marker of the one before may be late."""
     older = ProducerState(1, SEEN, open_from=3)
-    assert check_open_in_epoch_or_guard(older, batch(2), None, NO_GUARD) is Error.INVALID_TXN_STATE
-    assert check_open_in_epoch_or_guard(older, batch(2), VERIFYING, 1) is Error.NONE
-    assert check_open_in_epoch_or_guard(attrs.evolve(older, producer_epoch=2), batch(2), None, NO_GUARD) is Error.NONE
-    finished = ProducerState(2, SEEN)
-    assert check_open_in_epoch_or_guard(finished, batch(2), None, NO_GUARD) is Error.INVALID_TXN_STATE
+    for known, verification, guard, error in (
+        (older, None, NO_GUARD, Error.INVALID_TXN_STATE), (older, VERIFYING, 1, Error.NONE),
+        (attrs.evolve(older, producer_epoch=2), None, NO_GUARD, Error.NONE),
+        (ProducerState(2, SEEN), None, NO_GUARD, Error.INVALID_TXN_STATE),
+    ):
+        assert appending.check_open_in_epoch_or_guard(known, batch(2), verification, guard) is error
 
 
 def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
@@ -164,7 +148,7 @@ def test_who_reads_how_far() -> None:
     assert [len(read(start, most=2).batches) for start in (0, 1, 2, 6, 7)] == [2, 2, 2, 1, 0]
     assert [one.base_offset for one in read(1, most=2).batches] == [0, 2]
     assert read(8).error is Error.NONE and read(9).error is Error.OFFSET_OUT_OF_RANGE
-    shorter = delete_records(whole(), 3)
+    shorter = logs.delete_records(whole(), 3)
     assert fetch(shorter, requests.ConsumerFetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
     assert fetch(shorter, requests.ConsumerFetchRequest(12, "T-0", 3)).error is Error.NONE
 
@@ -179,7 +163,7 @@ def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> No
     assert read(0).aborted_transactions is None and read(0, COMMITTED, replica=1).aborted_transactions is None
     two = log_of(batch(producer=7), marker_batch(7, 2, Marker.ABORT, 0), batch(producer=8),
                  marker_batch(8, 2, Marker.ABORT, 0))
-    assert [[one.producer_id for one in aborted_between(two, *span)] for span in (
+    assert [[one.producer_id for one in logs.aborted_between(two, *span)] for span in (
         (0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5))] == [[7], [7], [7, 8], [7], [8], [8], []]
 
 
@@ -188,8 +172,8 @@ def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> 
     log = log_of(batch(producer=7), batch(producer=8), marker_batch(8, 2, Marker.ABORT, 0), batch(producer=9),
                  marker_batch(9, 2, Marker.ABORT, 0), marker_batch(7, 2, Marker.ABORT, 0))
     assert [txn.last_stable_offset for txn in log.aborted] == [0, 0, 6]
-    assert [txn.producer_id for txn in aborted_between(log, 0, 2)] == [8, 7]
-    assert [txn.producer_id for txn in aborted_between(log, 0, 4)] == [8, 9, 7]
+    assert [txn.producer_id for txn in logs.aborted_between(log, 0, 2)] == [8, 7]
+    assert [txn.producer_id for txn in logs.aborted_between(log, 0, 4)] == [8, 9, 7]
 
 
 def test_aborted_transaction_that_began_after_what_is_read_is_listed() -> None:
@@ -223,10 +207,10 @@ def test_reader_drops_what_is_aborted_from_its_first_offset_to_its_marker() -> N
                  RecordBatch(("plain",), 8, 2, 1), marker_batch(7, 2, Marker.COMMIT, 0),
                  attrs.evolve(batch(producer=8, sequence=2), records=("void",)), marker_batch(8, 2, Marker.ABORT, 0),
                  attrs.evolve(batch(producer=8, sequence=3), records=("kept",)), marker_batch(8, 2, Marker.COMMIT, 0))
-    aborted = aborted_between(log, 0, log.log_end_offset)
+    aborted = logs.aborted_between(log, 0, log.log_end_offset)
     assert [txn.first_offset for txn in aborted] == [1, 0]
     for order in (aborted, aborted[::-1]):
-        assert list(visible(log.batches, order)) == ["plain", "kept"]
+        assert list(logs.visible(log.batches, order)) == ["plain", "kept"]
 
 
 def test_offsets_by_time() -> None:
@@ -236,7 +220,7 @@ def test_offsets_by_time() -> None:
     ) -> requests.ListOffsetsResponse:
         return list_offsets(log or whole(), requests.ListOffsetsRequest(7, "T-0", timestamp, isolation))
     assert [ask(-1).offset, ask(-1, COMMITTED).offset, ask(-2).offset] == [7, 6, 0]
-    assert ask(-2, log=delete_records(whole(), 3)).offset == 3
+    assert ask(-2, log=logs.delete_records(whole(), 3)).offset == 3
     assert [ask(at).offset for at in (0, 1, 10, 20, 50, 60, 70)] == [0, 2, 2, 3, 6, -1, -1]
     assert ask(50, COMMITTED).offset == -1
 
@@ -248,14 +232,14 @@ def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
         return shorter.log_start_offset, response.error
     assert [ask(whole(), offset) for offset in (3, 7, -1)] == [(3, Error.NONE), (7, Error.NONE), (7, Error.NONE)]
     assert [ask(whole(), offset) for offset in (8, -2)] == [(0, Error.OFFSET_OUT_OF_RANGE)] * 2
-    assert delete_records(delete_records(whole(), 3), 1).log_start_offset == 3
-    assert [(len(delete_records(whole(), at).aborted), len(delete_records(whole(), at).batches))
+    assert logs.delete_records(logs.delete_records(whole(), 3), 1).log_start_offset == 3
+    assert [(len(logs.delete_records(whole(), at).aborted), len(logs.delete_records(whole(), at).batches))
             for at in (1, 2, 3)] == [(1, 7), (1, 6), (0, 5)]
-    inside = delete_records(whole(), 1)
-    assert rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
+    inside = logs.delete_records(whole(), 1)
+    assert logs.rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
 
 
 def test_truncation_cuts_the_high_watermark_and_expiry_spares_what_is_open() -> None:
     """A producer with an open transaction is never forgotten."""
-    assert [truncate(whole(), at).high_watermark for at in (2, 7, 8)] == [2, 7, 7]
-    assert list(expire_producers(whole(), 10_000, 1).producers) == [9]
+    assert [logs.truncate(whole(), at).high_watermark for at in (2, 7, 8)] == [2, 7, 7]
+    assert list(logs.expire_producers(whole(), 10_000, 1).producers) == [9]

@@ -15,19 +15,9 @@ from support.runs.refinement_runs import acting
 from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Model, Turn, View, departed, find_model, find_scenario
 from harness.simulate.runs.plan import Plan
 from harness.simulate.states.tables import Tables
-from kafka_proto.replication import partition, truncation
+from kafka_proto.replication import messages, partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    ReplicaError,
-)
 from kafka_proto.replication.partition import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
@@ -177,14 +167,14 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
     leads, follows = (tuple(ReplicaEntry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
     k = {name: Replica(name, VERSIONS["kip-279"]) for name in ("r1", "r2")}
     one = ReplicaState(log=leads)
-    announced = LeaderAndIsrRequest("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
+    announced = messages.LeaderAndIsrRequest("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
     one = partition.obey(k["r1"], one, attrs.evolve(announced, dest="r1")).state
     outcome = partition.obey(k["r2"], ReplicaState(log=follows), announced)
     asked = 0
-    while isinstance(outcome.state.request, OffsetsForLeaderEpochRequest):
+    while isinstance(outcome.state.request, messages.OffsetsForLeaderEpochRequest):
         asked += 1
         reply = heard(k["r1"], one, outcome.state.request).sent[0]
-        assert isinstance(reply, OffsetsForLeaderEpochResponse)
+        assert isinstance(reply, messages.OffsetsForLeaderEpochResponse)
         outcome = heard(k["r2"], outcome.state, reply)
     assert asked <= len(set(follower))
     assert len(outcome.state.log) == truncation.by_matching_records(leads, follows)
@@ -197,9 +187,9 @@ def heard(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome:
     return outcome
 
 
-def announcement(epoch: int, *others: str) -> LeaderAndIsrRequest:
+def announcement(epoch: int, *others: str) -> messages.LeaderAndIsrRequest:
     """The controller tells r1 that it leads."""
-    return LeaderAndIsrRequest("r1", epoch, frozenset(("r1", *others)), 1, 0, source="controller", dest="r1")
+    return messages.LeaderAndIsrRequest("r1", epoch, frozenset(("r1", *others)), 1, 0, source="controller", dest="r1")
 
 
 def leading(version: str, s: ReplicaState, epoch: int, *others: str, flaw: str = "") -> tuple[Replica, ReplicaState]:
@@ -211,14 +201,14 @@ def leading(version: str, s: ReplicaState, epoch: int, *others: str, flaw: str =
 def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
     k, leads = leading("kip-320", ReplicaState(log=(ReplicaEntry(0, "a"),)), 2, "r2")
-    fetch = FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
+    fetch = messages.FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
     refused = heard(k, leads, fetch)
-    assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
+    assert isinstance(refused.sent[0], messages.FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
     assert not refused.state.followers
     waits = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=3))
     assert waits.sent == () and set(waits.state.parked) == {"r2"} and not waits.state.followers
     served = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=2))
-    assert isinstance(served.sent[0], FetchResponse) and served.sent[0].entry == ReplicaEntry(0, "a")
+    assert isinstance(served.sent[0], messages.FetchResponse) and served.sent[0].entry == ReplicaEntry(0, "a")
     assert set(served.state.followers) == {"r2"}
     unfenced = heard(Replica("r1", VERSIONS["kip-279"]), leads, fetch)
     assert set(unfenced.state.followers) == {"r2"}
@@ -238,10 +228,11 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
     """KIP-497: with a proposal out, the high watermark waits for the new member; RP-10 does not."""
     for flaw, rises in (("", False), ("RP-10", True)):
         k, s = leading("async-isr", ReplicaState(), 0, flaw=flaw)
-        s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+        s = heard(k, s, messages.FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
         assert partition.may_expand_isr(k, s, "r2")
         proposed = partition.propose_isr(k, s, frozenset(("r1", "r2")))
-        assert isinstance(proposed.sent[0], AlterPartitionRequest) and proposed.sent[0].broker_epochs["r2"] == 0
+        (sent,) = proposed.sent
+        assert isinstance(sent, messages.AlterPartitionRequest) and sent.broker_epochs["r2"] == 0
         s = partition.produce(k, proposed.state, "m", "all", None).state
         assert partition.may_increase_high_watermark(k, s) is rises
 
@@ -249,11 +240,12 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
 def test_refusal_is_of_the_proposal_that_it_names() -> None:
     """A late refusal of an earlier proposal for the same epoch leaves the present one alone; its own ends it."""
     (k, s), isr = leading("async-isr", ReplicaState(), 0), frozenset(("r1",))
-    s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+    s = heard(k, s, messages.FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
     s = partition.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
-        refusal = AlterPartitionResponse(
-            ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}), source="controller", dest="r1"
+        refusal = messages.AlterPartitionResponse(
+            messages.ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}),
+            source="controller", dest="r1",
         )
         after = heard(k, s, refusal).state
         assert (after.proposal is None, "r2" not in after.followers) == (forgotten, forgotten)
