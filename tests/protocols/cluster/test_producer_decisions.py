@@ -342,3 +342,44 @@ def test_nothing_follows_from_an_answer_once_a_batch_has_failed_for_good(error: 
     assert over.status is ProducerStatus.FATAL_ERROR
     found = answered(NEW, over, call, requests.TxnOffsetCommitResponse(error))
     assert (found.producer, found.error) == (over, error)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_so_many_batches_of_a_partition_are_in_flight(most: int) -> None:
+    """At most five, as many as a leader remembers."""
+    producer = in_flight(JAVA, *(f"T-0 {text}" for text in "abcdef"), most=most)
+    assert sum(batch.in_flight for batch in producer.batches) == most
+
+
+def test_after_an_abortable_error_a_client_that_can_asks_for_a_new_epoch() -> None:
+    """EndTxn(abort), then InitProducerId with id and epoch (KIP-360); an older client goes on as before."""
+    for family, bumps in ((JAVA, True), (OLD, False)):
+        timed_out = delivery_timed_out(family, in_flight(family, "T-0 a"))
+        assert timed_out.status is ProducerStatus.ABORTABLE_ERROR
+        aborting = client.abort_transaction(timed_out)
+        end = next_call(family, aborting, "tid1")
+        assert isinstance(end, requests.EndTxnRequest) and not end.committed
+        after = called(family, aborting, requests.EndTxnResponse(E.NONE))
+        init = next_call(family, after, "tid1")
+        assert (init == requests.InitProducerIdRequest(4, "tid1", 60_000, 7, 0)) is bumps
+        if bumps:
+            after = called(family, after, requests.InitProducerIdResponse(E.NONE, 7, 1))
+        assert (after.status, after.producer_epoch) == (ProducerStatus.READY, int(bumps))
+
+
+@pytest.mark.parametrize("api", ["ProduceRequest", "EndTxnRequest"])
+def test_each_code_of_an_answer_leads_where_the_table_says(api: str) -> None:
+    """Fatal ends the producer, abortable the transaction, the rest asks again as it was."""
+    for error in Error:
+        expected = client.verdict(api, error)
+        if api == "ProduceRequest":
+            producer = in_flight(JAVA, "T-0 a")
+            found = answered(JAVA, producer, *requests_of(producer), requests.ProduceResponse(error))
+        else:
+            producer = attrs.evolve(BEGUN, status=ProducerStatus.COMMITTING_TRANSACTION, partitions=("T-0",))
+            end = requests.EndTxnRequest(3, "tid1", 7, 0, True)
+            found = answered(JAVA, client.sent_call(producer, end), end, requests.EndTxnResponse(error))
+        assert found.verdict is expected
+        status = found.producer.status
+        assert (status is ProducerStatus.FATAL_ERROR) is (expected is AnswerVerdict.FATAL)
+        assert (status is ProducerStatus.ABORTABLE_ERROR) is (expected is AnswerVerdict.ABORTABLE)
