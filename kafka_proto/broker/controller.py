@@ -108,10 +108,13 @@ class ClusterController(Actor[Local]):
             sent += [self.tell(p, q, broker) for broker in notified]
         return Turn("ReceiveBrokerRegistrationRequest", (b,), local, tuple(sent))
 
-    def fenced(self, local: Local, b: str) -> Turn[Local]:
-        """A broker does not answer: it leaves each ISR and office, where it is not the last member of an ISR."""
+    def fenced(self, local: Local, b: str, partitions: Iterable[str] | None = None) -> Turn[Local]:
+        """A broker does not answer: it leaves each ISR and office, where it is not the last member of an ISR.
+
+        `partitions` are those that were made while it is down, where it is known to be.
+        """
         sent = list[Message]()
-        for p in self.partitions:
+        for p in self.partitions if partitions is None else partitions:
             before = local[PARTITION[p]].quorum
             q = quorum.take_out(before, b)
             if q is not None:

@@ -182,11 +182,14 @@ class RunningCluster(RunningActors):
     def create_topic(
         self, topic: str, partitions: int, assigned: Mapping[int, tuple[str, ...]] = FrozenMap(), factor: int = -1
     ) -> None:
-        """Make a topic that is not there; a factor of -1 is the cluster's own."""
-        for index in range(partitions):
-            self._place(partition_name(topic, index), assigned.get(index), factor)
+        """Make a topic that is not there; a factor of -1 is the cluster's own. Who is absent leads nothing of it."""
+        made = tuple(partition_name(topic, index) for index in range(partitions))
+        for index, p in enumerate(made):
+            self._place(p, assigned.get(index), factor)
         self.topics = self.topics.set(topic, partitions)
         self._compose()
+        for b in sorted(self.absent):
+            self._fence(b, made)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic with all that is in it, and tell the coordinator of groups."""
@@ -312,10 +315,10 @@ class RunningCluster(RunningActors):
         assert isinstance(controller, ClusterController)
         return controller
 
-    def _fence(self, broker: str) -> None:
+    def _fence(self, broker: str, partitions: Collection[str] | None = None) -> None:
         """Let the controller find out that a broker does not answer: it leaves each ISR and office."""
         if self.is_replicated:
-            turn = self._controller().fenced(self._states[CONTROLLER], broker)
+            turn = self._controller().fenced(self._states[CONTROLLER], broker, partitions)
             self._states[CONTROLLER] = turn.local
             self._settle(turn.sent)
             self._ask_again()

@@ -43,7 +43,7 @@ def init_producer_id(
     if request.transactional_id is None:
         if producer_id is None:
             return refuse(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        return Outcome(Answer(Error.NONE, producer_id, 0), takes_producer_id=True)
+        return Outcome(Answer(Error.NONE, producer_id, 0))
     if request.transactional_id == "":
         return refuse(Error.INVALID_REQUEST)
     if not 0 < request.transaction_timeout_ms <= max_timeout_ms:

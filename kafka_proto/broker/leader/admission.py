@@ -10,7 +10,7 @@ from kafka_proto.broker.leader.appending import CheckedBatch, Checks, check_batc
 from kafka_proto.broker.leader.fetching import known_time
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation, Verification
 from kafka_proto.broker.leader.verification import VerificationStarted
-from kafka_proto.log import PartitionLog, append, with_high_watermark
+from kafka_proto.log import PartitionLog, append
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
 from kafka_proto.requests.error import Error
@@ -84,14 +84,6 @@ def refusal(request: ProduceRequest) -> Error:
     return request.refused
 
 
-def append_batch(
-    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
-) -> tuple[Leader, CheckedBatch]:
-    """Append a batch if it may be."""
-    checked = check(decisions, leader, batch, origin, guard)
-    return (appended(leader, batch) if checked.appends else leader), checked
-
-
 def check(
     decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
 ) -> CheckedBatch:
@@ -99,19 +91,6 @@ def check(
     return check_batch(
         leader, batch, origin, guard, check_verified=decisions.check_verified, check_sequence=decisions.check_sequence
     )
-
-
-def append_marker(
-    decisions: LeaderDecisions, leader: Leader, marker: RecordBatch, transaction_version: int
-) -> tuple[Leader, Error]:
-    """Append a marker if it may be, whether or not a transaction is open."""
-    error = decisions.check_marker(leader.log.producer(marker.producer_id), marker, transaction_version)
-    return (leader, error) if error is not Error.NONE else (appended(leader, marker), error)
-
-
-def replicated(leader: Leader) -> Leader:
-    """Return a leader all of whose log is replicated."""
-    return attrs.evolve(leader, log=with_high_watermark(leader.log, leader.log.log_end_offset))
 
 
 def appended(leader: Leader, batch: RecordBatch) -> Leader:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, Verification
-from kafka_proto.log.partition_log import PartitionLog
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests.error import Error
@@ -19,16 +18,6 @@ class CheckedBatch:
 
     error: Error = Error.NONE
     duplicate_at: int | None = None
-
-    @property
-    def appends(self) -> bool:
-        return self.error is Error.NONE and self.duplicate_at is None
-
-    def answer(self, log: PartitionLog) -> tuple[Error, int]:
-        """Return the error, or the offset that the batch has: `log` is as it was before."""
-        if self.error is not Error.NONE:
-            return self.error, -1
-        return Error.NONE, log.log_end_offset if self.duplicate_at is None else self.duplicate_at
 
 
 Checks = Callable[[ProducerState, RecordBatch, Verification | None], Error]

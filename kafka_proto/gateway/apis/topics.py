@@ -63,10 +63,12 @@ def _room(here: AskedBroker) -> int:
 
 def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
     p = partition_name(topic, index)
+    replicas = here.cluster.replicas(p)
     return {"partition_index": index, "leader_id": here.leader(p),
             "leader_epoch": here.cluster.known(here.name, p).leader_epoch,
-            "replica_nodes": tuple(map(number_of, here.cluster.replicas(p))),
-            "isr_nodes": tuple(map(number_of, here.cluster.in_sync(p)))}
+            "replica_nodes": tuple(map(number_of, replicas)),
+            "isr_nodes": tuple(map(number_of, here.cluster.in_sync(p))),
+            "offline_replicas": tuple(number_of(b) for b in replicas if b in here.cluster.absent)}
 
 
 @at_once

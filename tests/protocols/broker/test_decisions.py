@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.brokers.leader import append_batch, append_marker
 from support.brokers.node import BROKER, elected, new_node
 from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, entry_of, error_of
 
@@ -26,7 +27,7 @@ from kafka_proto.broker.coordinator.transaction import (
     prepare,
 )
 from kafka_proto.broker.group.coordinator import refused_commit
-from kafka_proto.broker.leader.admission import admit, append_batch, append_marker
+from kafka_proto.broker.leader.admission import admit
 from kafka_proto.broker.leader.appending import check_batch
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.logs import log_of
+from support.brokers.leader import log_of
 from support.brokers.node import BROKER, new_node
 
 from harness.model import FrozenMap

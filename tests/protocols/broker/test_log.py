@@ -7,7 +7,7 @@ from itertools import islice
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
-from support.brokers.logs import log_of, replicated
+from support.brokers.leader import log_of, replicated
 
 from kafka_proto import log as logs
 from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, marker_batch, with_high_watermark

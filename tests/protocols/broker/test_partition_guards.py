@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.logs import log_of
+from support.brokers.leader import append_batch, append_marker, log_of
 
 from kafka_proto import log as logs
 from kafka_proto import requests
 from kafka_proto.broker.leader import appending
-from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
+from kafka_proto.broker.leader.admission import admit, refusal
 from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
 from kafka_proto.broker.leader.state import (
     NO_GUARD,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import attrs
-from support.brokers.logs import replicated
+from support.brokers.leader import replicated
 
 from harness.model import FrozenMap
 from kafka_proto.clients.consumer import Consumer, Polled, fetched, next_fetch

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.brokers.logs import replicated
+from support.brokers.leader import replicated
 from support.runs.made_runs import scenario_runs, states_of
 from support.searches.spec_states import state
 

@@ -23,3 +23,18 @@ def test_what_waits_about_a_deleted_topic_goes_with_it() -> None:
         assert not cluster.held
         if made_anew:
             assert sorted(cluster.in_sync("u-0")) == list(cluster.brokers)
+
+
+def test_topic_that_is_made_while_a_broker_is_down_is_led_by_another() -> None:
+    """It joins the ISR, and leads what it would have led at first, when it is back (KRaft places fenced brokers so)."""
+    cluster = RunningCluster(KIP_890_4_4, ("t-0",), 3, replication=Replication(3, 1))
+    cluster.crash("b2")
+    before = cluster.leader("t-0")
+    cluster.create_topic("u", 3)
+    made = ("u-0", "u-1", "u-2")
+    assert {cluster.leader(p) for p in made} <= {"b1", "b3"} and all(cluster.in_sync(p) for p in made)
+    assert not any("b2" in cluster.in_sync(p) for p in made)
+    assert cluster.leader("t-0") == before and all("b2" in cluster.replicas(p) for p in made)
+    cluster.start("b2")
+    assert all(sorted(cluster.in_sync(p)) == list(cluster.brokers) for p in made)
+    assert "b2" in {cluster.leader(p) for p in made}

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from support.brokers.logs import log_of
+from support.brokers.leader import log_of
 
 from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scenario, model_of
 from kafka_proto.broker.ghosts import spans

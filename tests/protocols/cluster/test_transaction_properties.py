@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.brokers.logs import replicated
+from support.brokers.leader import replicated
 from support.searches.spec_states import state
 
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
