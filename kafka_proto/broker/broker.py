@@ -76,12 +76,14 @@ class Broker(Actor[Local]):
         return (*register, *self.log.resend(local))
 
     def timers(self, local: Local) -> tuple[str, ...]:
-        own = ("BrokerRequestTimeout",) if self.asks(local) else ()
-        return (*own, *(timer for role in self.roles for timer in role.timers(local)), *self.log.timers(local))
+        return tuple(self.deadlines(local))
 
-    def deadline(self, local: Local, timer: str) -> int | None:
-        """Return when an armed timer fires, in milliseconds; None where it has no time."""
-        return next((at for role in self.roles if (at := role.deadline(local, timer)) is not None), None)
+    def deadlines(self, local: Local) -> dict[str, int | None]:
+        """Return when each armed timer fires, in milliseconds; None where it has no time."""
+        found: dict[str, int | None] = {"BrokerRequestTimeout": None} if self.asks(local) else {}
+        for role in self.roles:
+            found.update(role.timers(local))
+        return found | dict.fromkeys(self.log.timers(local))
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Ask again for what was not answered, or let the log do what it is time for."""

@@ -84,9 +84,9 @@ class OtherBrokers(Role):
             return None
         return RoleStep(local, action=f"Receive{message.type}", who=(self.name, message.source))
 
-    def timers(self, local: Local) -> tuple[str, ...]:
+    def timers(self, local: Local) -> dict[str, int | None]:
         dests = sorted({asked.message.dest for asked in local[CONNECTIONS].asked.values()})
-        return tuple(f"{REQUEST_TIMEOUT} {dest}" for dest in dests)
+        return {f"{REQUEST_TIMEOUT} {dest}": None for dest in dests}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Give the connection to a broker up, and ask everything again, whoever leads now."""

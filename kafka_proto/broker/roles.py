@@ -93,13 +93,12 @@ class Role:
         """Yield what it may do of its own accord; `may_append` says which log partitions take a record here."""
         return ()
 
-    def timers(self, local: Local) -> tuple[str, ...]:
-        """Return the names of the timers that are armed, each one's first word its own."""
-        return ()
+    def timers(self, local: Local) -> Mapping[str, int | None]:
+        """Return the timers that are armed, each one's first word its own, and when each fires, in milliseconds.
 
-    def deadline(self, local: Local, timer: str) -> int | None:
-        """Return when an armed timer fires, in milliseconds; None where it is not its own, or has no time."""
-        return None
+        None is for one that has no time of its own.
+        """
+        return {}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Yield what an armed timer makes it do; there is none where the timer is not its own."""

@@ -169,16 +169,17 @@ class RunningActors:
         for name in self.brokers:
             if name in self.absent or name in self.paused:
                 continue
-            for timer in self._broker(name).timers(self._states[name]):
-                since = armed[name, timer] = self._armed.get((name, timer), self.now)
-                at = self._due(name, timer, since)
+            for timer, at in self._broker(name).deadlines(self._states[name]).items():
+                if at is None:
+                    since = armed[name, timer] = self._armed.get((name, timer), self.now)
+                    at = self._due(name, timer, since)
                 if at is not None:
                     found.append((at, name, timer))
         self._armed = armed
         return found
 
     def _due(self, name: str, timer: str, since: int) -> int | None:
-        """Return when a timer is due: when its role says, or so long after it was armed."""
+        """Return when a timer that has no time of its own is due: so long after it was armed, or never."""
         kind, _, about = timer.partition(" ")
         if kind == REQUEST_TIMEOUT:
             if self._waits(name, about) or self.holds_markers:
@@ -188,7 +189,7 @@ class RunningActors:
             return since + (REQUEST_TIMEOUT_MS if is_taken else RETRY_MS)
         if kind == REPLICA_LAG_TIME:
             return since + REPLICA_LAG_MS
-        return self._broker(name).deadline(self._states[name], timer)
+        return None
 
     def _waits(self, source: str, dest: str) -> bool:
         """Say whether what one sends another does not arrive now."""

@@ -221,29 +221,23 @@ class TransactionCoordinator(roles.Role):
                 who = (self.name, effect.transactional_id)
                 yield self.outcome(self.carry(after, p, (effect,)), action, who)
 
-    def timers(self, local: Local) -> tuple[str, ...]:
-        """Transactions that are open may have been so for too long; where there is a clock, so may ids at rest."""
-        if not self.times_out:
-            return ()
-        rests = () if local[METADATA].clock is None else AT_REST
-        kinds = {TxnState.ONGOING: TRANSACTION_TIMEOUT, **dict.fromkeys(rests, EXPIRATION)}
-        return tuple(
-            f"{kinds[cached.metadata.state]} {tid}" for p in self.partitions
-            for tid, cached in local[COORDINATOR[p]].cache.transactions.items()
-            if cached.metadata.state in kinds and cached.pending_state is None
-        )
+    def timers(self, local: Local) -> dict[str, int | None]:
+        """An open transaction times out once it is open for longer than it may be; an id at rest is forgotten.
 
-    def deadline(self, local: Local, timer: str) -> int | None:
-        """Return when an open transaction times out, once it is open for longer than it may be, or an id is forgotten.
+        Where there is no clock, ids are kept.
         """
-        kind, _, tid = timer.partition(" ")
-        if kind not in (TRANSACTION_TIMEOUT, EXPIRATION):
-            return None
-        cache: Coordinator = local[COORDINATOR[self.placement.transaction_partition(tid)]].cache
-        metadata = cache.transactions[tid].metadata
-        if kind == EXPIRATION:
-            return metadata.last_update_timestamp + cache.config.transactional_id_expiration_ms
-        return metadata.start_timestamp + metadata.timeout_ms + 1
+        found: dict[str, int | None] = {}
+        rests = () if local[METADATA].clock is None else AT_REST
+        for p in self.partitions if self.times_out else ():
+            cache: Coordinator = local[COORDINATOR[p]].cache
+            for tid, cached in cache.transactions.items():
+                known = cached.metadata
+                if cached.pending_state is None and known.state is TxnState.ONGOING:
+                    found[f"{TRANSACTION_TIMEOUT} {tid}"] = known.start_timestamp + known.timeout_ms + 1
+                elif cached.pending_state is None and known.state in rests:
+                    expires = known.last_update_timestamp + cache.config.transactional_id_expiration_ms
+                    found[f"{EXPIRATION} {tid}"] = expires
+        return found
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         kind, _, tid = timer.partition(" ")

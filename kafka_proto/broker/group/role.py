@@ -288,25 +288,20 @@ class GroupRole(PartitionLeader):
         after, answers = rebalance.assigned(after, callback.assignments, now(local))
         return Effect(self.with_classic(local, callback.group_id, after), self.answers(answers))
 
-    def timers(self, local: Local) -> tuple[str, ...]:
-        """Sessions may end, and rebalances that somebody is late for."""
+    def timers(self, local: Local) -> dict[str, int | None]:
+        """The first session of a group ends, or the rebalance that somebody is late for."""
         groups = local[GROUPS].groups.groups
-        return tuple(
-            f"{GROUP_TIMEOUT} {group_id}" for group_id, members in groups.items()
-            if isinstance(members, ClassicGroup) and rebalance.next_deadline(members) is not None
-        )
-
-    def deadline(self, local: Local, timer: str) -> int | None:
-        """Return when the first session of a group, or its rebalance, ends."""
-        kind, _, group_id = timer.partition(" ")
-        return rebalance.next_deadline(local[GROUPS].groups.classic(group_id)) if kind == GROUP_TIMEOUT else None
+        return {
+            f"{GROUP_TIMEOUT} {group_id}": due for group_id, members in groups.items()
+            if isinstance(members, ClassicGroup) and (due := rebalance.next_deadline(members)) is not None
+        }
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Let a group's time pass up to its deadline, or up to now if there is a clock that is beyond it."""
-        due = self.deadline(local, timer)
+        kind, _, group_id = timer.partition(" ")
+        due = rebalance.next_deadline(local[GROUPS].groups.classic(group_id)) if kind == GROUP_TIMEOUT else None
         if due is None:
             return
-        kind, _, group_id = timer.partition(" ")
         step = rebalance.pass_time(local[GROUPS].groups.classic(group_id), max(due, now(local)))
         yield self.outcome(self.moved(local, group_id, *step), kind, (self.name, group_id))
 

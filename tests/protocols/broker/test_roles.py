@@ -64,8 +64,8 @@ class NoteKeeper(Role):
             both = tuple(Append("notes", f"{self.name}.{notes.written}.{n}", f"callback {n}") for n in range(2))
             yield RoleStep(after, (), both, action="Note", who=(self.name,))
 
-    def timers(self, local: Local) -> tuple[str, ...]:
-        return ("Remind",) if local[NOTES].serves and not local[NOTES].reminded else ()
+    def timers(self, local: Local) -> dict[str, int | None]:
+        return {"Remind": None} if local[NOTES].serves and not local[NOTES].reminded else {}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         if timer == "Remind":
