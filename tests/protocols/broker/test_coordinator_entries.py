@@ -2,61 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import attrs
 import pytest
+from support.runs import one_transaction
+from support.runs.one_transaction import entry_of
 
 from harness.model import FrozenMap
+from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.broker.coordinator.completion import completed
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, CoordinatorConfig, Logged, Markers
 from kafka_proto.broker.coordinator.loading import load
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.versions import (
-    KIP_98,
-    KIP_98_0_11,
-    KIP_360,
-    KIP_890,
-    KIP_890_4_4,
-    BrokerVersion,
-    version_of,
-)
+from kafka_proto.broker.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion, version_of
 from kafka_proto.log.records import MAX_EPOCH
-from kafka_proto.requests import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    WriteTxnMarkersRequest,
-)
+from kafka_proto.requests import Error
 
 LEVEL_1 = version_of("4.4.0", 1)
 S = TxnState
 OPEN = TransactionMetadata(7, S.ONGOING, 3, 2, 6, -1, ("T-0",), 50, 10, 20, 0)
 DONE = attrs.evolve(OPEN, state=S.COMPLETE_ABORT, partitions=(), transaction_version=2)
 IDS = ProducerIds(Block(9, 2))
-INIT = InitProducerIdRequest(4, "tid", 70)
-
-
-def coordinator(known: TransactionMetadata, pending: TxnState | None = None, **changes: Any) -> Coordinator:
-    return Coordinator(FrozenMap({"tid": CachedTransaction(known, pending)}), ids=IDS, **changes)
-
-
-def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> TransactionMetadata:
-    """Return what a request writes at the time 30."""
-    _, (effect,) = role.receive(version.coordinator, coordinator(known), request, now=30)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    return effect.entry
+INIT = requests.InitProducerIdRequest(4, "tid", 70)
+coordinator = partial(one_transaction.coordinator, ids=IDS)
 
 
 @pytest.mark.parametrize(("version", "known", "request_", "written"), [
@@ -65,17 +39,21 @@ def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> T
      TransactionMetadata(7, S.EMPTY, 4, 3, 7, -1, (), 70, -1, 30, 2)),
     (KIP_360, attrs.evolve(DONE, producer_epoch=LAST_EPOCH), INIT,
      TransactionMetadata(9, S.EMPTY, 0, -1, 7, -1, (), 70, -1, 30, 2)),
-    (KIP_360, DONE, AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1", "T-0")),
+    (KIP_360, DONE, requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1", "T-0")),
      TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-0", "T-1"), 50, 30, 30, 2)),
-    (KIP_360, OPEN, AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"),
+    (KIP_360, OPEN, requests.AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"),
      TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("O-0", "T-0"), 50, 10, 30, 0)),
-    (KIP_360, attrs.evolve(OPEN, transaction_version=2), EndTxnRequest(3, "tid", 7, 3, True),
+    (KIP_890, OPEN, requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",)),
+     TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-0", "T-1"), 50, 10, 30, 0)),
+    (KIP_890, DONE, requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",)),
+     TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-1",), 50, 30, 30, 2)),
+    (KIP_360, attrs.evolve(OPEN, transaction_version=2), requests.EndTxnRequest(3, "tid", 7, 3, True),
      TransactionMetadata(7, S.PREPARE_COMMIT, 3, 2, 7, -1, ("T-0",), 50, 10, 30, 0)),
-    (KIP_890, OPEN, EndTxnRequest(5, "tid", 7, 3, False),
+    (KIP_890, OPEN, requests.EndTxnRequest(5, "tid", 7, 3, False),
      TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, ("T-0",), 50, 10, 30, 2)),
-    (KIP_890, DONE, EndTxnRequest(5, "tid", 7, 3, False),
+    (KIP_890, DONE, requests.EndTxnRequest(5, "tid", 7, 3, False),
      TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, (), 50, 30, 30, 2)),
-    (KIP_890, attrs.evolve(OPEN, producer_epoch=LAST_EPOCH), EndTxnRequest(5, "tid", 7, LAST_EPOCH, True),
+    (KIP_890, attrs.evolve(OPEN, producer_epoch=LAST_EPOCH), requests.EndTxnRequest(5, "tid", 7, LAST_EPOCH, True),
      TransactionMetadata(7, S.PREPARE_COMMIT, MAX_EPOCH, LAST_EPOCH, 7, 9, ("T-0",), 50, 10, 30, 2)),
     (KIP_360, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
     (KIP_890, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 5, 4, 7, -1, ("T-0",), 50, 10, 30, 2)),
@@ -87,7 +65,7 @@ def test_each_change_is_written_whole(
     version: BrokerVersion, known: TransactionMetadata, request_: Any, written: TransactionMetadata
 ) -> None:
     """Ids and epochs, partitions, times, and the version of the client that made it."""
-    assert entry(version, known, request_) == written
+    assert entry_of(role.receive(version.coordinator, coordinator(known), request_, now=30)) == written
 
 
 def test_completion_switches_to_the_next_producer_id_of_a_client_that_bumps() -> None:
@@ -102,13 +80,13 @@ def test_completion_switches_to_the_next_producer_id_of_a_client_that_bumps() ->
 
 def test_nothing_is_written_where_nothing_changes() -> None:
     """A partition that is there is answered at once, in an open transaction only; an empty id is none."""
-    added = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0",))
+    added = requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0",))
     for version in (KIP_360, KIP_890):
         for known, at_once in ((OPEN, True), (attrs.evolve(OPEN, state=S.COMPLETE_COMMIT), False)):
             _, (effect,) = role.receive(version.coordinator, coordinator(known), added, now=30)
             assert isinstance(effect, AnsweredRequest) is at_once
-        for request in (INIT, added, AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"), EndTxnRequest(3, "tid", 7, 3, True),
-                        EndTxnRequest(5, "tid", 7, 3, True)):
+        for request in (INIT, added, requests.AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"),
+                        *(requests.EndTxnRequest(v, "tid", 7, 3, True) for v in (3, 5))):
             nameless = attrs.evolve(request, transactional_id="")
             _, (effect,) = role.receive(version.coordinator, coordinator(OPEN), nameless, now=30)
             assert isinstance(effect, AnsweredRequest) and effect.answer.error is Error.INVALID_REQUEST
@@ -130,11 +108,11 @@ def test_new_coordinator_has_what_its_log_says_and_sends_markers_for_what_is_pre
         assert known == CachedTransaction(attrs.evolve(OPEN, last_producer_epoch=last, previous_producer_id=previous))
         assert state.transactions["ending"].metadata.next_producer_id == following
         assert state.transactions["ending"].pending_state is S.COMPLETE_ABORT
-        assert effects == (Markers("ending", WriteTxnMarkersRequest(
+        assert effects == (Markers("ending", requests.WriteTxnMarkersRequest(
             version.coordinator.marker_version, 7, 3, 5, False, ("T-0",), 0)),)
         assert role.receive(version.coordinator, state, INIT, now=30)[1] != ()
     last_one = attrs.evolve(OPEN, producer_epoch=LAST_EPOCH)
-    without = attrs.evolve(coordinator(last_one), ids=ProducerIds())
+    without = coordinator(last_one, ids=ProducerIds())
     state, (effect,) = role.receive(KIP_890_4_4.coordinator, without, INIT, now=30)
     assert isinstance(effect, AnsweredRequest) and effect.answer.error is Error.COORDINATOR_LOAD_IN_PROGRESS
     assert state == without
@@ -143,35 +121,35 @@ def test_new_coordinator_has_what_its_log_says_and_sends_markers_for_what_is_pre
 def test_who_only_asks_is_told_of_the_cache() -> None:
     """Not while it is loaded, not of what is forgotten; lists by state and producer."""
     state = coordinator(OPEN)
-    ask = DescribeTransactionsRequest(0, "tid")
-    assert describe(state, ask) == DescribeTransactionsResponse(Error.NONE, "Ongoing", 7, 3, 50, 10, ("T-0",))
+    ask = requests.DescribeTransactionsRequest(0, "tid")
+    assert describe(state, ask) == requests.DescribeTransactionsResponse(Error.NONE, "Ongoing", 7, 3, 50, 10, ("T-0",))
     assert describe(state, attrs.evolve(ask, transactional_id="")).error is Error.INVALID_REQUEST
     assert describe(state, attrs.evolve(ask, transactional_id="x")).error is Error.TRANSACTIONAL_ID_NOT_FOUND
     loading, dead = coordinator(OPEN, loading=True), coordinator(attrs.evolve(OPEN, state=S.DEAD))
     assert describe(loading, ask).error is Error.COORDINATOR_LOAD_IN_PROGRESS
     assert describe(dead, ask).error is Error.TRANSACTIONAL_ID_NOT_FOUND
-    every = ListTransactionsRequest(0)
-    ongoing = ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
+    every = requests.ListTransactionsRequest(0)
+    ongoing = requests.ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
     assert list_transactions([state], every, now=30) == ongoing
     assert list_transactions([dead], every, now=30).transactions == ()
     assert list_transactions([loading], every, now=30).error is Error.COORDINATOR_LOAD_IN_PROGRESS
     for states, producers, unknown, found in (
         (("Ongoing",), (), (), 1), (("Empty", "Nothing"), (), ("Nothing",), 0), ((), (7,), (), 1), ((), (8,), (), 0),
     ):
-        listed = list_transactions([state], ListTransactionsRequest(0, states, producers), now=30)
+        listed = list_transactions([state], requests.ListTransactionsRequest(0, states, producers), now=30)
         assert (listed.unknown_state_filters, len(listed.transactions)) == (unknown, found)
     empty = coordinator(attrs.evolve(OPEN, start_timestamp=-1))
     for duration, found in ((-1, 1), (0, 1), (19, 1), (20, 0), (21, 0)):
-        asked = ListTransactionsRequest(1, duration_filter=duration)
+        asked = requests.ListTransactionsRequest(1, duration_filter=duration)
         assert len(list_transactions([state], asked, now=30).transactions) == found, "it began at 10"
         assert len(list_transactions([empty], asked, now=30).transactions) == 1
-    some = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0", "T-9"))
-    assert refused_partitions(some, frozenset({"T-0"})) == AddPartitionsToTxnResponse(FrozenMap(
+    some = requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0", "T-9"))
+    assert refused_partitions(some, frozenset({"T-0"})) == requests.AddPartitionsToTxnResponse(FrozenMap(
         {"T-0": Error.OPERATION_NOT_ATTEMPTED, "T-9": Error.UNKNOWN_TOPIC_OR_PARTITION}))
     assert refused_partitions(some, frozenset({"T-0", "T-9"})) is None
     internal = attrs.evolve(some, partitions=("T-0", "T-9", "__consumer_offsets-0", "__transaction_state-9"))
     exist = frozenset({"T-0", "__consumer_offsets-0"})
-    assert refused_partitions(internal, exist) == AddPartitionsToTxnResponse(FrozenMap({
+    assert refused_partitions(internal, exist) == requests.AddPartitionsToTxnResponse(FrozenMap({
         "T-0": Error.OPERATION_NOT_ATTEMPTED, "T-9": Error.UNKNOWN_TOPIC_OR_PARTITION,
         **dict.fromkeys(internal.partitions[2:], Error.TOPIC_AUTHORIZATION_FAILED)}))
     by_broker = attrs.evolve(internal, version=4, partitions=("__consumer_offsets-0",))
@@ -181,12 +159,11 @@ def test_who_only_asks_is_told_of_the_cache() -> None:
 def test_markers_to_nobody_are_of_the_transaction_that_waits() -> None:
     """A partition without leader is left out while its markers are awaited; of others' markers nothing follows."""
     prepared = attrs.evolve(OPEN, state=S.PREPARE_COMMIT, partitions=("T-0", "T-1"))
-    waiting = Coordinator(FrozenMap({"tid": CachedTransaction(prepared, S.COMPLETE_COMMIT)}), coordinator_epoch=2)
-    request = WriteTxnMarkersRequest(1, 7, 3, 2, True, ("T-0", "T-1"))
+    waiting = coordinator(prepared, S.COMPLETE_COMMIT, coordinator_epoch=2)
+    request = requests.WriteTxnMarkersRequest(1, 7, 3, 2, True, ("T-0", "T-1"))
     left, effects = role.without_leader(waiting, "tid", request, ("T-1",), now=30)
     assert (left.transactions["tid"].metadata.partitions, effects) == (("T-0",), ())
-    _, (logged,) = role.without_leader(left, "tid", request, ("T-0",), now=30)
-    assert isinstance(logged, Logged) and logged.entry is not None and logged.entry.state is S.COMPLETE_COMMIT
+    assert entry_of(role.without_leader(left, "tid", request, ("T-0",), now=30)).state is S.COMPLETE_COMMIT
     for other in (attrs.evolve(request, coordinator_epoch=1), attrs.evolve(request, producer_epoch=2)):
         assert role.without_leader(waiting, "tid", other, ("T-0", "T-1"), now=30) == (waiting, ())
     assert role.without_leader(waiting, "nobody", request, ("T-0",), now=30) == (waiting, ())
@@ -197,7 +174,7 @@ def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:
     state, _ = role.receive(KIP_360.coordinator, coordinator(OPEN), INIT, now=30)
     state, _ = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
     assert dict(state.waiting) == {} and state.transactions["tid"].has_failed_epoch_fence
-    add = AddPartitionsToTxnRequest(3, "tid", 7, 4, ("T-1",))
+    add = requests.AddPartitionsToTxnRequest(3, "tid", 7, 4, ("T-1",))
     failing, _ = role.receive(KIP_360.coordinator, state, add, now=31)
     failing, _ = role.append_failed(failing, "tid", Error.NOT_COORDINATOR)
     assert failing.transactions["tid"].has_failed_epoch_fence and failing.transactions["tid"].pending_state is None
@@ -223,15 +200,14 @@ def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:
 def test_transaction_is_complete_when_the_last_partition_has_its_marker() -> None:
     """Each leader answers for its own; the markers say of which version the end was."""
     two = attrs.evolve(OPEN, partitions=("T-0", "T-1"))
-    for version, request, level in ((KIP_890_4_4, EndTxnRequest(5, "tid", 7, 3, True), 2),
-                                    (KIP_890_4_4, EndTxnRequest(3, "tid", 7, 3, True), 0)):
+    for version, request, level in ((KIP_890_4_4, requests.EndTxnRequest(5, "tid", 7, 3, True), 2),
+                                    (KIP_890_4_4, requests.EndTxnRequest(3, "tid", 7, 3, True), 0)):
         state, _ = role.receive(version.coordinator, coordinator(two), request, now=30)
         state, (_, markers) = role.appended(version.coordinator, state, "tid", now=30)
         assert isinstance(markers, Markers) and markers.request.transaction_version == level
         half, effects = role.marked(state, "tid", markers.request, FrozenMap({"T-0": Error.NONE}), now=31)
         assert effects == () and half.transactions["tid"].metadata.partitions == ("T-1",)
-        _, (logged,) = role.marked(half, "tid", markers.request, FrozenMap({"T-1": Error.NONE}), now=31)
-        assert isinstance(logged, Logged)
+        assert entry_of(role.marked(half, "tid", markers.request, FrozenMap({"T-1": Error.NONE}), now=31))
 
 
 def test_what_time_does_and_when() -> None:
@@ -253,13 +229,11 @@ def test_time_out_fences_who_began_the_transaction_but_in_0_11(
     version: BrokerVersion, epoch: int, answer: Error
 ) -> None:
     """There the abort has the epoch that its producer has, who may go on with it (KAFKA-6119)."""
-    _, (effect,) = role.time_out(version.coordinator, coordinator(OPEN), "tid", now=30)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    assert (effect.entry.state, effect.entry.producer_epoch) == (S.PREPARE_ABORT, epoch)
-    aborted = attrs.evolve(effect.entry, state=S.COMPLETE_ABORT, partitions=())
-    going_on = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
+    entry = entry_of(role.time_out(version.coordinator, coordinator(OPEN), "tid", now=30))
+    assert (entry.state, entry.producer_epoch) == (S.PREPARE_ABORT, epoch)
+    aborted = attrs.evolve(entry, state=S.COMPLETE_ABORT, partitions=())
+    going_on = requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
     _, (effect,) = role.receive(version.coordinator, coordinator(aborted), going_on, now=40)
     found = effect.answer.error if isinstance(effect, AnsweredRequest) else Error.NONE
     assert found is answer
-    _, (effect,) = role.receive(version.coordinator, coordinator(OPEN), INIT, now=30)
-    assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.producer_epoch == 4
+    assert entry_of(role.receive(version.coordinator, coordinator(OPEN), INIT, now=30)).producer_epoch == 4

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 from support.brokers.leader import append_batch, append_marker
-from support.brokers.node import Node, elect, handle, holding, new_node, next_deadline, pass_time
-from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
+from support.brokers.node import BROKER, elected, new_node
+from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, entry_of, error_of
 
 from harness.model import FrozenMap
+from kafka_proto import requests
+from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Markers
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Allocator, ProducerIds, allocate
 from kafka_proto.broker.coordinator.transaction import (
@@ -28,30 +32,12 @@ from kafka_proto.broker.leader.appending import check_batch
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin
 from kafka_proto.broker.leader.verification import expire_verifications
-from kafka_proto.broker.versions import (
-    KIP_98,
-    KIP_360,
-    KIP_890,
-    KIP_890_4_1,
-    KIP_890_4_2,
-    KIP_890_4_4,
-    KIP_890_PART_1,
-    BrokerVersion,
-)
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_EPOCH
-from kafka_proto.requests import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    DeleteRecordsRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    ProduceRequest,
-    TxnOffsetCommitRequest,
-    WriteTxnMarkersRequest,
-)
+from kafka_proto.requests import Error
 
 
 def batch(epoch: int = 0, sequence: int = 0, producer: int = 7) -> RecordBatch:
@@ -61,73 +47,52 @@ def batch(epoch: int = 0, sequence: int = 0, producer: int = 7) -> RecordBatch:
 
 def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_1() -> None:
     """A fence whose append failed keeps its epoch for the next one; since KAFKA-19367 nothing is bumped before it."""
-    for version, after_failure, logged in ((KIP_360, 4, 4), (KIP_890, 4, 5), (KIP_890_4_1, 3, 4), (KIP_890_4_2, 3, 4),
-                                           (KIP_890_4_4, 3, 4)):
-        state, (effect,) = ask(version, coordinator(ONGOING), INIT)
-        assert isinstance(effect, Logged)
+    for version, after_failure, logged in (
+        (versions.KIP_360, 4, 4), (versions.KIP_890, 4, 5), (versions.KIP_890_4_1, 3, 4), (versions.KIP_890_4_2, 3, 4),
+        (versions.KIP_890_4_4, 3, 4),
+    ):
+        state, _ = ask(version, coordinator(ONGOING), INIT)
         state, answers = role.append_failed(state, "tid", Error.COORDINATOR_NOT_AVAILABLE)
         assert error_of((state, answers)) is Error.COORDINATOR_NOT_AVAILABLE
         assert state.transactions["tid"].metadata.producer_epoch == after_failure
         assert state.transactions["tid"].has_failed_epoch_fence is (after_failure == 4)
-        _, (effect,) = ask(version, state, INIT)
-        assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.producer_epoch == logged
+        assert entry_of(ask(version, state, INIT)).producer_epoch == logged
 
 
 def test_failed_append_leaves_a_new_transactional_id_without_epoch() -> None:
     """The next InitProducerId gives epoch 0, and uses the producer id that was taken."""
-    state, _ = ask(KIP_360, Coordinator(ids=IDS), INIT)
+    state, _ = ask(versions.KIP_360, Coordinator(ids=IDS), INIT)
     state, _ = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
     known = state.transactions["tid"]
     assert (known.metadata.producer_id, known.metadata.producer_epoch, known.pending_state) == (1000, -1, None)
-    _, (effect,) = ask(KIP_360, state, INIT)
-    assert isinstance(effect, Logged) and effect.entry is not None
-    assert (effect.entry.producer_id, effect.entry.producer_epoch) == (1000, 0)
-
-
-def test_everybody_else_waits_while_an_append_is_under_way() -> None:
-    """Pending: CONCURRENT_TRANSACTIONS, to whoever asks; 3.x looks at the producer first, 4.x does not."""
-    state, _ = ask(KIP_890, coordinator(ONGOING), EndTxnRequest(5, "tid", 7, 3, True))
-    stranger = AddPartitionsToTxnRequest(3, "tid", 8, 0, ("T-1",))
-    assert error_of(ask(KIP_890, state, INIT)) is Error.CONCURRENT_TRANSACTIONS
-    assert error_of(ask(KIP_890, state, stranger)) is Error.CONCURRENT_TRANSACTIONS
-    assert error_of(ask(KIP_360, state, stranger)) is Error.INVALID_PRODUCER_ID_MAPPING
+    entry = entry_of(ask(versions.KIP_360, state, INIT))
+    assert (entry.producer_id, entry.producer_epoch) == (1000, 0)
 
 
 def test_loading_coordinator_answers_nothing_else() -> None:
     """COORDINATOR_LOAD_IN_PROGRESS, until the log is read; the same while a block of producer ids is on its way."""
-    assert error_of(ask(KIP_360, Coordinator(loading=True), INIT)) is Error.COORDINATOR_LOAD_IN_PROGRESS
-    for request in (INIT, InitProducerIdRequest(4, None, 0)):
-        assert error_of(ask(KIP_360, Coordinator(), request)) is Error.COORDINATOR_LOAD_IN_PROGRESS
-    last = attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH)
-    without = attrs.evolve(coordinator(last), ids=ProducerIds())
-    assert error_of(ask(KIP_890, without, EndTxnRequest(5, "tid", 7, LAST_EPOCH, True))
-                    ) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert error_of(ask(versions.KIP_360, Coordinator(loading=True), INIT)) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    for request in (INIT, requests.InitProducerIdRequest(4, None, 0)):
+        assert error_of(ask(versions.KIP_360, Coordinator(), request)) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    last, end = attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH), requests.EndTxnRequest(5, "tid", 7, LAST_EPOCH, True)
     rested = attrs.evolve(last, state=TxnState.EMPTY)
-    assert error_of(ask(KIP_360, attrs.evolve(coordinator(rested), ids=ProducerIds()), INIT)
-                    ) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    for version, known, asked in ((versions.KIP_890, last, end), (versions.KIP_360, rested, INIT)):
+        without = coordinator(known, ids=ProducerIds())
+        assert error_of(ask(version, without, asked)) is Error.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
     """The id before, at its last epoch, is a retry; without id and epoch the last one is not kept for anybody."""
     rested = attrs.evolve(ONGOING, state=TxnState.EMPTY, producer_epoch=LAST_EPOCH, partitions=())
-    goes_on = InitProducerIdRequest(4, "tid", 60_000, 7, LAST_EPOCH)
+    goes_on = requests.InitProducerIdRequest(4, "tid", 60_000, 7, LAST_EPOCH)
     for request, retried in ((goes_on, Error.NONE), (INIT, Error.PRODUCER_FENCED)):
-        state, _ = ask(KIP_360, coordinator(rested), request)
-        state, answers = role.appended(KIP_360.coordinator, state, "tid", now=1)
+        state, _ = ask(versions.KIP_360, coordinator(rested), request)
+        state, answers = role.appended(versions.KIP_360.coordinator, state, "tid", now=1)
         assert answers == (AnsweredRequest("me", request, Answer(Error.NONE, 1000, 0)),)
-        state, effects = ask(KIP_360, state, goes_on)
+        state, effects = ask(versions.KIP_360, state, goes_on)
         if retried is Error.NONE:
-            _, effects = role.appended(KIP_360.coordinator, state, "tid", now=2)
+            _, effects = role.appended(versions.KIP_360.coordinator, state, "tid", now=2)
         assert error_of((state, effects)) is retried
-
-
-def test_transaction_is_as_old_as_its_first_partition() -> None:
-    """Another partition does not make it younger; the next transaction begins anew."""
-    for state, begun_at in ((TxnState.ONGOING, 0), (TxnState.COMPLETE_ABORT, 100)):
-        request = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
-        _, (effect,) = ask(KIP_890, coordinator(attrs.evolve(ONGOING, state=state)), request)
-        assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.start_timestamp == begun_at
-        assert effect.entry.last_update_timestamp == 100
 
 
 def test_blocks_of_producer_ids_never_overlap() -> None:
@@ -145,34 +110,29 @@ def test_blocks_of_producer_ids_never_overlap() -> None:
 def test_time_out_of_what_is_not_open_or_pending_does_nothing() -> None:
     """`abortTimedOutTransactions` passes over it."""
     rested = coordinator(attrs.evolve(ONGOING, state=TxnState.COMPLETE_COMMIT))
-    assert role.time_out(KIP_360.coordinator, rested, "tid", now=99) == (rested, ())
-    ending, _ = ask(KIP_360, coordinator(ONGOING), EndTxnRequest(3, "tid", 7, 3, True))
-    assert role.time_out(KIP_360.coordinator, ending, "tid", now=99) == (ending, ())
+    assert role.time_out(versions.KIP_360.coordinator, rested, "tid", now=99) == (rested, ())
+    ending, _ = ask(versions.KIP_360, coordinator(ONGOING), requests.EndTxnRequest(3, "tid", 7, 3, True))
+    assert role.time_out(versions.KIP_360.coordinator, ending, "tid", now=99) == (ending, ())
 
 
 def test_markers_are_sent_again_until_acknowledged_and_given_up_when_fenced() -> None:
     """Retriable codes: again to those partitions; permanent ones: never again, and the transaction stays prepared."""
     known = attrs.evolve(ONGOING, partitions=("T-0", "T-1"))
-    state, _ = ask(KIP_360, coordinator(known), EndTxnRequest(3, "tid", 7, 3, True))
-    state, effects = role.appended(KIP_360.coordinator, state, "tid", now=1)
+    state, _ = ask(versions.KIP_360, coordinator(known), requests.EndTxnRequest(3, "tid", 7, 3, True))
+    state, effects = role.appended(versions.KIP_360.coordinator, state, "tid", now=1)
     (markers,) = [effect for effect in effects if isinstance(effect, Markers)]
     errors = FrozenMap({"T-0": Error.NONE, "T-1": Error.NOT_LEADER_OR_FOLLOWER})
     half, (again,) = role.marked(state, "tid", markers.request, errors, now=2)
     assert isinstance(again, Markers) and again.request.partitions == ("T-1",)
     assert half.transactions["tid"].metadata.partitions == ("T-1",)
-    done, (logged,) = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=3)
-    assert isinstance(logged, Logged) and logged.entry is not None and logged.entry.state is TxnState.COMPLETE_COMMIT
-    assert role.marked(done, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=4) == (done, ())
+    done = entry_of(role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=3))
+    assert done.state is TxnState.COMPLETE_COMMIT
     fenced, nothing = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.INVALID_PRODUCER_EPOCH}), now=3)
     assert nothing == () and fenced.transactions["tid"].metadata.state is TxnState.PREPARE_COMMIT
     for other, left in ((Error.NONE, ("T-0",)), (Error.NOT_LEADER_OR_FOLLOWER, ("T-0", "T-1"))):
         both = FrozenMap({"T-0": Error.INVALID_PRODUCER_EPOCH, "T-1": other})
         fenced, nothing = role.marked(state, "tid", markers.request, both, now=2)
         assert nothing == () and fenced.transactions["tid"].metadata.partitions == left
-    stale = attrs.evolve(again.request, coordinator_epoch=-1)
-    assert role.marked(half, "tid", stale, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
-    older = attrs.evolve(again.request, producer_epoch=2)
-    assert role.marked(half, "tid", older, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
     assert after_marker(Error.TRANSACTION_COORDINATOR_FENCED) is AfterMarker.GIVE_UP
     with pytest.raises(ValueError, match="no coordinator expects"):
         after_marker(Error.INVALID_GROUP_ID)
@@ -180,54 +140,63 @@ def test_markers_are_sent_again_until_acknowledged_and_given_up_when_fenced() ->
 
 def test_idle_transactional_id_is_forgotten_by_a_tombstone() -> None:
     """At rest for `transactional.id.expiration.ms`: then it is unknown, and its producer fenced by its mapping."""
-    node = new_node(KIP_890_4_4, ("T-0",), CoordinatorConfig(transactional_id_expiration_ms=500))
-    node, made = handle(node, INIT)
-    assert "tid" in pass_time(node, 400).transaction_log
-    node = pass_time(node, 600)
-    assert dict(node.transaction_log) == dict(node.coordinator.transactions) == {}
-    late = AddPartitionsToTxnRequest(3, "tid", made.producer_id, 0, ("T-0",))
-    assert handle(node, late)[1].errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING
+    node = new_node(versions.KIP_890_4_4, config=CoordinatorConfig(transactional_id_expiration_ms=500))
+    made = node.ask(INIT)
+    node.pass_time(400)
+    assert "tid" in node.transactions
+    node.pass_time(600)
+    assert node.transactions == {}
+    late = requests.AddPartitionsToTxnRequest(3, "tid", made.producer_id, 0, ("T-0",))
+    assert node.ask(late).errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING
     open_ = coordinator(ONGOING, config=CoordinatorConfig(transactional_id_expiration_ms=1))
     assert role.expire(open_, "tid", now=10_000) == (open_, ())
 
 
-def begun(version: BrokerVersion, epoch: int = 0) -> Node:
-    """Return a node on which a producer has written to T-0 in a transaction at some epoch."""
-    node, _ = handle(new_node(version, ("T-0",)), INIT)
-    node.cluster.with_epoch("tid", epoch)
-    node, _ = handle(node, AddPartitionsToTxnRequest(3, "tid", 0, epoch, ("T-0",)))
-    node, made = handle(node, ProduceRequest(11, "tid", -1, "T-0", batch(epoch, producer=0)))
-    assert made.error is Error.NONE
+def begun(version: BrokerVersion, epoch: int = 0) -> PlayedCluster:
+    """Return a broker on which a producer has written to T-0 in a transaction at some epoch."""
+    node = new_node(version, INIT)
+    node.with_epoch("tid", epoch)
+    node.ask(requests.AddPartitionsToTxnRequest(3, "tid", 0, epoch, ("T-0",)))
+    assert node.ask(requests.ProduceRequest(11, "tid", -1, "T-0", batch(epoch, producer=0))).error is Error.NONE
     return node
+
+
+def ended_by_the_next_coordinator(node: PlayedCluster, epoch: int) -> Any:
+    """End a transaction whose markers come late, and elect the broker anew; return what the client was told."""
+    node.holds_markers = True
+    ended = node.ask(requests.EndTxnRequest(5, "tid", 0, epoch, True))
+    node.holds_markers = False
+    elected(node)
+    return ended
 
 
 def test_new_coordinator_completes_what_is_prepared_with_its_epoch() -> None:
     """The markers that its predecessor did not bring are written again; an old coordinator's are fenced then."""
-    node = holding(begun(KIP_890_4_4))
-    node, _ = handle(node, EndTxnRequest(5, "tid", 0, 0, True))
-    node = elect(holding(node, holds=False))
-    log = node.leaders["T-0"].log
-    assert node.transaction_log["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
+    node = begun(versions.KIP_890_4_4)
+    ended_by_the_next_coordinator(node, 0)
+    log = node.log("T-0")
+    assert node.entries["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
     assert log.producer(0).coordinator_epoch == 1
-    old = WriteTxnMarkersRequest(2, 0, 1, 0, False, ("T-0",), 0)
-    assert handle(node, old)[1].errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED
+    old = requests.WriteTxnMarkersRequest(2, 0, 1, 0, False, ("T-0",), 0)
+    assert node.ask(old).errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED
 
 
-@pytest.mark.parametrize(("version", "producer_id", "epoch"), [(KIP_890, 0, MAX_EPOCH), (KIP_890_4_4, 1, 0)])
+@pytest.mark.parametrize(("version", "producer_id", "epoch"), [
+    (versions.KIP_890, 0, MAX_EPOCH), (versions.KIP_890_4_4, 1, 0),
+])
 def test_kafka_20310_election_while_epochs_run_out(version: BrokerVersion, producer_id: int, epoch: int) -> None:
     """The entry of 4.0 does not say which producer id comes next: the client that was promised it is not known."""
-    node = holding(begun(version, LAST_EPOCH))
-    node, ended = handle(node, EndTxnRequest(5, "tid", 0, LAST_EPOCH, True))
+    node = begun(version, LAST_EPOCH)
+    ended = ended_by_the_next_coordinator(node, LAST_EPOCH)
     assert (ended.producer_id, ended.producer_epoch) == (1, 0)
-    node = elect(holding(node, holds=False))
-    known = node.transaction_log["tid"]
+    known = node.entries["tid"]
     assert (known.state, known.producer_id, known.producer_epoch) == (TxnState.COMPLETE_COMMIT, producer_id, epoch)
 
 
 def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
     """Verified, then the marker, then the append: the guard went with the marker, and with a client's own append."""
-    for version in (KIP_890_PART_1, KIP_890, KIP_890_4_4):
-        decisions, request = version.leader, ProduceRequest(11, "tid", -1, "T-0", batch())
+    for version in (versions.KIP_890_PART_1, versions.KIP_890, versions.KIP_890_4_4):
+        decisions, request = version.leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch())
         admitted = admit(decisions, Leader(), request, now=0)
         assert admitted.asks is not None and admitted.guard != NO_GUARD
         leader, _ = append_marker(decisions, admitted.leader, marker_batch(7, 0, Marker.ABORT, 0), 0)
@@ -242,7 +211,7 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
 
 def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> None:
     """The marker is of the transaction before; a batch of the one under way ends its verification."""
-    decisions, request = KIP_890.leader, ProduceRequest(12, "tid", -1, "T-0", batch(1))
+    decisions, request = versions.KIP_890.leader, requests.ProduceRequest(12, "tid", -1, "T-0", batch(1))
     admitted = admit(decisions, Leader(), request, now=0)
     leader, error = append_marker(decisions, admitted.leader, marker_batch(7, 1, Marker.ABORT, 0), 2)
     assert error is Error.NONE and leader.verifications == admitted.leader.verifications
@@ -252,9 +221,9 @@ def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> 
 
 def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_one() -> None:
     """Two batches in flight, no state: the one above the lowest sequence seen is out of order, the first is taken."""
-    decisions = KIP_890_PART_1.leader
-    second = admit(decisions, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
-    first = admit(decisions, second.leader, ProduceRequest(11, "tid", -1, "T-0", batch()), now=0)
+    decisions = versions.KIP_890_PART_1.leader
+    second = admit(decisions, Leader(), requests.ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
+    first = admit(decisions, second.leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch()), now=0)
     assert first.guard == second.guard
     _, checked = append_batch(decisions, first.leader, batch(sequence=1), Origin.CLIENT, second.guard)
     assert checked.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -267,30 +236,32 @@ def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_o
 def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
     """INVALID_PRODUCER_EPOCH is not fatal to a producer, INVALID_TXN_STATE is."""
     leader = Leader(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
-    for version, error in ((KIP_890, Error.INVALID_TXN_STATE), (KIP_890_4_1, Error.INVALID_TXN_STATE),
-                           (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
+    for version, error in ((versions.KIP_890, Error.INVALID_TXN_STATE), (versions.KIP_890_4_1, Error.INVALID_TXN_STATE),
+                           (versions.KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
         checked = check_batch(leader, batch(4), Origin.CLIENT, NO_GUARD, check_verified=version.leader.check_verified,
                               check_sequence=version.leader.check_sequence)
         assert checked.error is error
-    early = admit(KIP_890_4_2.leader, leader, ProduceRequest(11, "tid", -1, "T-0", batch(4)), now=0)
+    early = admit(versions.KIP_890_4_2.leader, leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch(4)), now=0)
     assert early.error is Error.INVALID_PRODUCER_EPOCH and early.asks is None
 
 
-@pytest.mark.parametrize("version", [KIP_360, KIP_890_PART_1, KIP_890, KIP_890_4_4], ids=lambda version: version.name)
+@pytest.mark.parametrize("version", [
+    versions.KIP_360, versions.KIP_890_PART_1, versions.KIP_890, versions.KIP_890_4_4,
+], ids=lambda version: version.name)
 def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> None:
     """Without transaction nobody is asked: in order it is taken, again it is a duplicate, with a gap it is refused."""
-    node = new_node(version, ("T-0",))
+    node = new_node(version)
     for sequence, error, offset in ((0, Error.NONE, 0), (1, Error.NONE, 1), (0, Error.NONE, 0),
                                     (3, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)):
-        asked = ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence))
-        node, made = handle(node, asked)
+        made = node.ask(requests.ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence)))
         assert (made.error, made.base_offset) == (error, offset)
-    assert len(node.leaders["T-0"].log.batches) == 2
+    assert len(node.log("T-0").batches) == 2
 
 
 def test_verification_whose_batch_never_came_is_forgotten() -> None:
     """After `producer.id.expiration.ms`, as a producer is."""
-    leader = admit(KIP_890.leader, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch()), now=10).leader
+    request = requests.ProduceRequest(11, "tid", -1, "T-0", batch())
+    leader = admit(versions.KIP_890.leader, Leader(), request, now=10).leader
     assert list(expire_verifications(leader, 109, 100).verifications) == [7]
     assert list(expire_verifications(leader, 110, 100).verifications) == []
 
@@ -314,32 +285,30 @@ def test_p11_markers_of_earlier_epochs_and_coordinators_are_refused() -> None:
 
 def test_tx_13_deleted_records_make_a_producer_unknown_up_to_2_3() -> None:
     """UNKNOWN_PRODUCER_ID for the next batch; since then the producer goes on."""
-    for version, error in ((KIP_98, Error.UNKNOWN_PRODUCER_ID), (KIP_360, Error.NONE)):
-        node = new_node(version, ("T-0",))
+    for version, error in ((versions.KIP_98, Error.UNKNOWN_PRODUCER_ID), (versions.KIP_360, Error.NONE)):
         plain = RecordBatch(("x",), 7, 0, 0)
-        node, _ = handle(node, ProduceRequest(7, None, -1, "T-0", plain))
-        node, deleted = handle(node, DeleteRecordsRequest(1, "T-0", -1))
+        node = new_node(version, requests.ProduceRequest(7, None, -1, "T-0", plain))
+        deleted = node.ask(requests.DeleteRecordsRequest(1, "T-0", -1))
         assert (deleted.error, deleted.low_watermark) == (Error.NONE, 1)
         follows = attrs.evolve(plain, base_sequence=1)
-        assert handle(node, ProduceRequest(7, None, -1, "T-0", follows))[1].error is error
-        beyond = handle(node, DeleteRecordsRequest(1, "T-0", 9))[1]
-        assert beyond.error is Error.OFFSET_OUT_OF_RANGE
+        assert node.ask(requests.ProduceRequest(7, None, -1, "T-0", follows)).error is error
+        assert node.ask(requests.DeleteRecordsRequest(1, "T-0", 9)).error is Error.OFFSET_OUT_OF_RANGE
 
 
 def test_kafka_5247_transaction_does_not_replace_a_later_plain_commit() -> None:
     """Live view and replay agree, before an election and after it."""
-    node, _ = handle(new_node(KIP_360, ("T-0",)), INIT)
-    node, _ = handle(node, AddOffsetsToTxnRequest(3, "tid", 0, 0, "__consumer_offsets-0"))
-    node, _ = handle(node, TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))
-    staged = elect(node)
-    assert staged.groups.offsets == node.groups.offsets and not staged.groups.offsets.is_stable(("G", "T-0"))
+    node = new_node(versions.KIP_360, INIT, requests.AddOffsetsToTxnRequest(3, "tid", 0, 0, "__consumer_offsets-0"),
+                    requests.TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))
+    staged = node.groups(BROKER).offsets
+    elected(node)
+    assert node.groups(BROKER).offsets == staged and not staged.is_stable(("G", "T-0"))
 
 
 def test_old_clients_are_told_what_they_know() -> None:
     """PRODUCER_FENCED is INVALID_PRODUCER_EPOCH to versions before it, of each request."""
     fenced = Answer(Error.PRODUCER_FENCED)
-    for request, first in ((INIT, 4), (EndTxnRequest(0, "tid", 7, 0, True), 2),
-                           (AddOffsetsToTxnRequest(0, "tid", 7, 0, "O-0"), 2)):
+    for request, first in ((INIT, 4), (requests.EndTxnRequest(0, "tid", 7, 0, True), 2),
+                           (requests.AddOffsetsToTxnRequest(0, "tid", 7, 0, "O-0"), 2)):
         for version in range(6):
             told = response(attrs.evolve(request, version=version), fenced)  # type: ignore[type-var]
             assert told.error is (Error.PRODUCER_FENCED if version >= first else Error.INVALID_PRODUCER_EPOCH)
@@ -366,7 +335,7 @@ def test_illegal_transitions_are_refused_in_one_place() -> None:
 
 def test_deadline_is_that_of_the_oldest_open_transaction() -> None:
     """None where nothing is open."""
-    node = new_node(KIP_360, ("T-0",))
-    assert next_deadline(node) is None
-    node = begun(KIP_360)
-    assert next_deadline(node) == node.transaction_log["tid"].start_timestamp + 60_001
+    assert not new_node(versions.KIP_360).time_out()
+    node = begun(versions.KIP_360)
+    begun_at = node.entries["tid"].start_timestamp
+    assert node.time_out() and node.now == begun_at + 60_001

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.node import handle, new_node, without_topic
+from support.brokers.leader import log_of
+from support.brokers.node import BROKER, new_node
 
 from harness.model import FrozenMap
+from kafka_proto import requests
 from kafka_proto.broker.group.coordinator import GroupCoordinator, commit_batch, fetch_offset
 from kafka_proto.broker.group.membership import Group, check_group, check_known_group
 from kafka_proto.broker.group.offsets import Committed, OffsetRecord, Offsets, load
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1
 from kafka_proto.broker.versions.broker_version import BrokerVersion
-from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    AddOffsetsToTxnRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
+from kafka_proto.log import Marker, RecordBatch, marker_batch
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 GROUP = Group(2, FrozenMap({"m1": None, "m2": "i2"}))
-PLAIN = OffsetCommitRequest(8, "G", "T-0", 5)
-IN_TRANSACTION = TxnOffsetCommitRequest(3, "tid", "G", 7, 0, "T-0", 5)
+PLAIN = requests.OffsetCommitRequest(8, "G", "T-0", 5)
+IN_TRANSACTION = requests.TxnOffsetCommitRequest(3, "tid", "G", 7, 0, "T-0", 5)
 FIELDS = ("generation_id", "member_id", "group_instance_id")
 E = Error
 
@@ -65,44 +55,40 @@ def test_commit_of_a_group_that_is_not_there() -> None:
         of_generation = attrs.evolve(request, generation_id=0, member_id="m1")
         assert (check_group(None, of_generation), check_known_group(None, of_generation)) == (before, since)
     for version in (KIP_360, KIP_890):
-        node = new_node(version, ["T-0"])
-        assert handle(node, attrs.evolve(PLAIN, group_id=""))[1] == OffsetCommitResponse(E.NONE)
-        asked = attrs.evolve(IN_TRANSACTION, group_id="")
-        assert handle(node, asked)[1] == TxnOffsetCommitResponse(E.INVALID_GROUP_ID)
+        node = new_node(version)
+        assert node.ask(attrs.evolve(PLAIN, group_id="")) == requests.OffsetCommitResponse(E.NONE)
+        nameless = attrs.evolve(IN_TRANSACTION, group_id="")
+        assert node.ask(nameless) == requests.TxnOffsetCommitResponse(E.INVALID_GROUP_ID)
 
 
 @pytest.mark.parametrize(("version", "goes"), [(KIP_360, True), (KIP_890_PART_1, True), (KIP_890, False)])
 def test_offsets_of_deleted_partitions_are_gone(version: BrokerVersion, goes: bool) -> None:
     """Committed ones and staged ones; before 4.0 a group goes with them that has neither members nor other offsets."""
-    node = new_node(version, ["T-0", "U-0"])
-    node, _ = handle(node, InitProducerIdRequest(1, "tid", 60_000))
-    producer = node.coordinator.transactions["tid"].metadata.producer_id
+    node = new_node(version, partitions=("T-0", "U-0"))
+    producer = node.ask(requests.InitProducerIdRequest(1, "tid", 60_000)).producer_id
     staged = attrs.evolve(IN_TRANSACTION, producer_id=producer, group_id="S")
     other = attrs.evolve(PLAIN, group_id="O", partition="U-0")
-    node, _ = handle(node, AddOffsetsToTxnRequest(3, "tid", producer, 0, OFFSETS_PARTITION))
+    node.ask(requests.AddOffsetsToTxnRequest(3, "tid", producer, 0, OFFSETS_PARTITION))
     for request in (PLAIN, staged, other, attrs.evolve(other, partition="T-0")):
-        node, response = handle(node, request)
-        assert response.error is E.NONE
-    node = without_topic(node, "T")
-    assert "T-0" not in node.leaders and set(node.groups.groups) == {"O", "S"} | (set() if goes else {"G"})
+        assert node.ask(request).error is E.NONE
+    node.delete_topic("T")
+    assert "T-0" not in node.served and set(node.groups(BROKER).groups) == {"O", "S"} | (set() if goes else {"G"})
     for group in "GSO":
-        found = handle(node, OffsetFetchRequest(7, group, "T-0", require_stable=True))[1]
-        assert found == OffsetFetchResponse(E.NONE)
-    node, _ = handle(node, EndTxnRequest(3, "tid", producer, 0, committed=True))
-    assert list(node.groups.offsets.committed) == [("O", "U-0")]
-    assert load(node.leaders[OFFSETS_PARTITION].log.batches).committed == node.groups.offsets.committed
+        asked = requests.OffsetFetchRequest(7, group, "T-0", require_stable=True)
+        assert node.ask(asked) == requests.OffsetFetchResponse(E.NONE)
+    node.ask(requests.EndTxnRequest(3, "tid", producer, 0, committed=True))
+    assert list(node.offsets.committed) == [("O", "U-0")]
+    assert load(node.log(OFFSETS_PARTITION).batches).committed == node.offsets.committed
 
 
 def test_metadata_is_kept_up_to_so_many_characters() -> None:
     """4,096 as Java counts them; with it the leader epoch is kept, by a plain commit and in a transaction."""
-    node = new_node(KIP_890, ["T-0"])
+    node = new_node(KIP_890)
     for metadata, error in (("é" * 4096, E.NONE), ("𝄞" * 2048, E.NONE), ("x" * 4097, E.OFFSET_METADATA_TOO_LARGE),
                             ("𝄞" * 2049, E.OFFSET_METADATA_TOO_LARGE)):
-        asked = attrs.evolve(PLAIN, metadata=metadata, leader_epoch=3)
-        node, response = handle(node, asked)
-        assert response == OffsetCommitResponse(error)
-    found = OffsetFetchResponse(E.NONE, E.NONE, 5, 3, "𝄞" * 2048)
-    assert handle(node, OffsetFetchRequest(7, "G", "T-0"))[1] == found
+        assert node.ask(attrs.evolve(PLAIN, metadata=metadata, leader_epoch=3)) == requests.OffsetCommitResponse(error)
+    found = requests.OffsetFetchResponse(E.NONE, E.NONE, 5, 3, "𝄞" * 2048)
+    assert node.ask(requests.OffsetFetchRequest(7, "G", "T-0")) == found
     record = OffsetRecord("G", "T-0", 5, 3, "some")
     assert commit_batch(attrs.evolve(IN_TRANSACTION, leader_epoch=3, metadata="some"), 0).records == (record,)
 
@@ -126,17 +112,15 @@ def test_offsets_that_are_refused_make_a_group_before_4_0(version: BrokerVersion
 
     From 4.0 on there is only the group of what is written. A plain commit by nobody tells them apart.
     """
-    node = new_node(version, ["T-0"])
-    node, _ = handle(node, InitProducerIdRequest(1, "tid", 60_000))
-    producer = node.coordinator.transactions["tid"].metadata.producer_id
+    node = new_node(version)
+    producer = node.ask(requests.InitProducerIdRequest(1, "tid", 60_000)).producer_id
     plain = attrs.evolve(PLAIN, generation_id=1, member_id="nobody")
-    asked = TxnOffsetCommitRequest(4, "tid", "G", producer, 0, "T-0", 5, generation_id=1, member_id="nobody")
-    assert handle(node, plain)[1] == OffsetCommitResponse(E.ILLEGAL_GENERATION)
-    node, refused = handle(node, asked)
-    assert refused == TxnOffsetCommitResponse(E.UNKNOWN_MEMBER_ID if before is E.NONE else before)
-    assert handle(node, plain)[1] == OffsetCommitResponse(E.UNKNOWN_MEMBER_ID if since else E.ILLEGAL_GENERATION)
-    elsewhere, _ = handle(node, attrs.evolve(asked, group_id="H", partition="T-7"))
-    assert "H" not in elsewhere.groups.groups
+    asked = requests.TxnOffsetCommitRequest(4, "tid", "G", producer, 0, "T-0", 5, generation_id=1, member_id="nobody")
+    assert node.ask(plain) == requests.OffsetCommitResponse(E.ILLEGAL_GENERATION)
+    assert node.ask(asked) == requests.TxnOffsetCommitResponse(E.UNKNOWN_MEMBER_ID if before is E.NONE else before)
+    assert node.ask(plain) == requests.OffsetCommitResponse(E.UNKNOWN_MEMBER_ID if since else E.ILLEGAL_GENERATION)
+    node.ask(attrs.evolve(asked, group_id="H", partition="T-7"))
+    assert "H" not in node.groups(BROKER).groups
 
 
 def commit(offset: int | None, partition: str = "T-0", producer: int = -1, group: str = "G") -> RecordBatch:
@@ -145,10 +129,7 @@ def commit(offset: int | None, partition: str = "T-0", producer: int = -1, group
 
 
 def offsets(*batches: RecordBatch) -> Offsets:
-    log = EMPTY_LOG
-    for one in batches:
-        log = append(log, one)
-    return load(log.batches)
+    return load(log_of(*batches).batches)
 
 
 def test_offsets_are_those_of_the_last_committed_record() -> None:
@@ -169,7 +150,7 @@ def test_offsets_are_those_of_the_last_committed_record() -> None:
 def test_offset_fetch_waits_for_what_is_staged_where_asked_to() -> None:
     """-1 where there is none (KIP-447)."""
     state = GroupCoordinator(offsets=offsets(commit(4), commit(5, producer=7)))
-    ask = OffsetFetchRequest(7, "G", "T-0", require_stable=True)
+    ask = requests.OffsetFetchRequest(7, "G", "T-0", require_stable=True)
     assert fetch_offset(state, ask).partition_error is E.UNSTABLE_OFFSET_COMMIT
     assert fetch_offset(state, attrs.evolve(ask, require_stable=False)).committed_offset == 4
     assert fetch_offset(state, attrs.evolve(ask, partition="T-1")).committed_offset == -1

@@ -11,6 +11,7 @@ import pytest
 from support.brokers.members import GROUP, REBALANCE, SESSION, Members
 
 from harness.model import canonical_text
+from kafka_proto import requests
 from kafka_proto.broker.group.coordinator import GroupCoordinator, with_group
 from kafka_proto.broker.group.group_metadata import GroupMetadata
 from kafka_proto.broker.group.role import GroupRole as Role
@@ -18,21 +19,7 @@ from kafka_proto.broker.parts import GroupCoordinatorState
 from kafka_proto.broker.versions import KIP_360
 from kafka_proto.cluster import composition
 from kafka_proto.conformance.cluster import CLIENT
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    AddOffsetsToTxnRequest,
-    DeleteTopicsRequest,
-    Error,
-    HeartbeatRequest,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-    SyncGroupRequest,
-    TxnOffsetCommitRequest,
-)
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 E = Error
 
@@ -51,11 +38,11 @@ def metadata(members: Members) -> list[GroupMetadata]:
 
 def commits_in_a_transaction(members: Members, member: str, *generations: int) -> list[Error]:
     """Return what is said to commits of a producer's transaction."""
-    producer = members.ask(InitProducerIdRequest(4, "tid", 60_000))
-    assert isinstance(producer, InitProducerIdResponse)
+    producer = members.ask(requests.InitProducerIdRequest(4, "tid", 60_000))
+    assert isinstance(producer, requests.InitProducerIdResponse)
     who = producer.producer_id, producer.producer_epoch
-    members.ask(AddOffsetsToTxnRequest(3, "tid", *who, OFFSETS_PARTITION))
-    asked = (TxnOffsetCommitRequest(3, "tid", GROUP, *who, "T-0", 5, each, member) for each in generations)
+    members.ask(requests.AddOffsetsToTxnRequest(3, "tid", *who, OFFSETS_PARTITION))
+    asked = (requests.TxnOffsetCommitRequest(3, "tid", GROUP, *who, "T-0", 5, each, member) for each in generations)
     return [members.ask(request).error for request in asked]
 
 
@@ -83,12 +70,12 @@ def test_two_members_get_what_their_leader_assigns(members: Members) -> None:
 def test_a_member_that_leaves_is_gone_at_once(members: Members) -> None:
     """The other one joins again; each that leaves has an error of its own, before version 3 the answer has it."""
     first, second = members.pair()
-    rows = (MemberResponse(second, None, E.NONE), MemberResponse("nobody", None, E.UNKNOWN_MEMBER_ID))
-    assert members.leave(second, "nobody") == LeaveGroupResponse(E.NONE, rows)
+    rows = (requests.MemberResponse(second, None, E.NONE), requests.MemberResponse("nobody", None, E.UNKNOWN_MEMBER_ID))
+    assert members.leave(second, "nobody") == requests.LeaveGroupResponse(E.NONE, rows)
     assert members.beat(first, 2) is E.REBALANCE_IN_PROGRESS
     assert members.joined(first).generation_id == 3
-    assert members.leave(second, version=2) == LeaveGroupResponse(E.UNKNOWN_MEMBER_ID)
-    assert members.leave(first, version=2) == LeaveGroupResponse(E.NONE)
+    assert members.leave(second, version=2) == requests.LeaveGroupResponse(E.UNKNOWN_MEMBER_ID)
+    assert members.leave(first, version=2) == requests.LeaveGroupResponse(E.NONE)
     assert members.beat(first, 3) is E.UNKNOWN_MEMBER_ID
 
 
@@ -119,11 +106,8 @@ def test_a_join_is_answered_once_it_is_too_late_for_the_others(members: Members)
 
 def test_waiting_for_a_join_lets_its_time_pass(members: Members) -> None:
     """The first member, which is silent, is dropped."""
-    first, one = members.new()
-    assert members.answer(one).generation_id == 1
-    members.sync(first, 1, first)
-    promised = members.joined()
-    number = members.join(promised.member_id)
+    members.alone()
+    _, number = members.new()
     assert members.answer(number) is None
     at = members.now
     members.wait(SESSION)
@@ -132,36 +116,31 @@ def test_waiting_for_a_join_lets_its_time_pass(members: Members) -> None:
 
 def test_a_static_member_is_replaced_without_a_rebalance(members: Members) -> None:
     """A new process of an instance takes over the assignment, and its former self is fenced (KIP-345)."""
-    former = members.joined(instance="i", version=5)
-    assert former.error is E.NONE
-    members.sync(former.member_id, 1, former.member_id, group_instance_id="i")
+    former = members.static(version=5)
     back = members.joined(instance="i")
     assert (back.error, back.generation_id, back.leader, back.skip_assignment) == (E.NONE, 1, back.member_id, True)
-    assert members.synced(back.member_id, 1, group_instance_id="i").assignment == former.member_id.encode()
-    assert members.beat(former.member_id, 1, "i") is E.FENCED_INSTANCE_ID
+    assert members.synced(back.member_id, 1, group_instance_id="i").assignment == former.encode()
+    assert members.beat(former, 1, "i") is E.FENCED_INSTANCE_ID
     assert [list(record.group.members) for record in metadata(members) if record.group] == [
-        [former.member_id], [back.member_id]]
+        [former], [back.member_id]]
     older = members.joined(instance="i", version=8)
     assert (older.error, older.leader, older.members) == (E.NONE, back.member_id, ()), "it does not assign (KAFKA-7728)"
 
 
 def test_a_static_member_that_prefers_another_protocol_rebalances(members: Members) -> None:
     """And it may leave by its instance alone."""
-    former = members.joined(instance="i").member_id
-    members.sync(former, 1, former, group_instance_id="i")
+    former = members.static()
     back = members.joined(instance="i", protocols=("sticky", "range"))
     assert (back.generation_id, back.protocol_name, back.skip_assignment) == (2, "sticky", False)
     assert members.joined(former, instance="i").error is E.FENCED_INSTANCE_ID
-    left = members.ask(LeaveGroupRequest(4, GROUP, (MemberIdentity("", "i"),)))
-    assert left == LeaveGroupResponse(E.NONE, (MemberResponse("", "i", E.NONE),))
+    left = members.ask(requests.LeaveGroupRequest(4, GROUP, (requests.MemberIdentity("", "i"),)))
+    assert left == requests.LeaveGroupResponse(E.NONE, (requests.MemberResponse("", "i", E.NONE),))
     assert members.beat(back.member_id, 2, "i") is E.UNKNOWN_MEMBER_ID
 
 
 def test_a_former_self_that_waits_is_fenced(members: Members) -> None:
     """Its sync, as its join: the next process of the instance waits in its place."""
-    first, one = members.new()
-    assert members.answer(one).generation_id == 1
-    members.sync(first, 1, first)
+    first = members.alone()
     former = members.join(instance="i")
     members.join(first)
     waits = members.sync(members.answer(former).member_id, 2, group_instance_id="i")
@@ -174,8 +153,7 @@ def test_a_former_self_that_waits_is_fenced(members: Members) -> None:
 
 def test_a_static_member_outlives_a_rebalance_that_it_misses(members: Members) -> None:
     """It is a member of the next generation, which another one leads."""
-    former = members.joined(instance="i").member_id
-    members.sync(former, 1, former, group_instance_id="i")
+    former = members.static()
     dynamic, number = members.new()
     for _ in range(4):
         members.wait(REBALANCE // 5)
@@ -206,7 +184,7 @@ def test_a_promised_id_is_waited_for(members: Members) -> None:
     first, number = members.new()
     assert members.answer(number) is None
     assert members.joined(promised, instance="i").error is E.UNKNOWN_SERVER_ERROR
-    assert members.leave(promised).members == (MemberResponse(promised, None, E.NONE),)
+    assert members.leave(promised).members == (requests.MemberResponse(promised, None, E.NONE),)
     assert members.answer(number).generation_id == 1
     members.sync(first, 1, first)
     members.joined()
@@ -241,8 +219,8 @@ def test_commits_are_fenced_by_the_generation(members: Members) -> None:
 
 def test_requests_that_make_no_sense_are_refused(members: Members) -> None:
     """Without a group, with a session that is too short, by a member of no protocol or of another one."""
-    for request in (HeartbeatRequest(4, "", 1, "m"), LeaveGroupRequest(4, "", (MemberIdentity("m"),)),
-                    SyncGroupRequest(4, "", 1, "m")):
+    for request in (requests.HeartbeatRequest(4, "", 1, "m"), requests.SyncGroupRequest(4, "", 1, "m"),
+                    requests.LeaveGroupRequest(4, "", (requests.MemberIdentity("m"),))):
         assert getattr(members.ask(request), "error", None) is E.INVALID_GROUP_ID
     assert members.joined(group="").error is E.INVALID_GROUP_ID
     assert members.joined(session=5).error is E.INVALID_SESSION_TIMEOUT
@@ -261,11 +239,8 @@ def test_requests_that_make_no_sense_are_refused(members: Members) -> None:
 def test_a_member_that_joins_again_while_its_assignment_is_stored_rebalances() -> None:
     """What a leader has assigned in a generation that is over is told to nobody, whenever it is stored."""
     members = Members(3)
-    first, second = members.pair()
+    first, second = members.third_generation()
     before = len(metadata(members))
-    waits = members.join(second, protocols=("range", "sticky"))
-    members.join(first)
-    assert members.answer(waits).generation_id == 3
     members.holds_fetches = True
     lead = members.sync(first, 3, first, second)
     follow = members.sync(second, 3)
@@ -290,7 +265,7 @@ def test_members_outlive_their_coordinator() -> None:
     assert members.answer(waits) is None
     members.elect(after)
     assert members.answer(waits).error is E.NOT_COORDINATOR and members.leader(OFFSETS_PARTITION) == after
-    late = members.send(HeartbeatRequest(4, GROUP, 2, first), before, CLIENT)
+    late = members.send(requests.HeartbeatRequest(4, GROUP, 2, first), before, CLIENT)
     assert members.answer(late).error is E.NOT_COORDINATOR
     assert (members.beat(first, 2), members.commit(second, 2)) == (E.NONE, E.NONE)
     assert members.synced(second, 2).assignment == second.encode()
@@ -309,8 +284,7 @@ def test_what_is_not_stored_is_told_to_nobody() -> None:
     That one has neither the assignment nor the new id.
     """
     members = Members(3)
-    former = members.joined(instance="i", version=5).member_id
-    members.sync(former, 1, former, group_instance_id="i")
+    former = members.static(version=5)
     members.holds_fetches = True
     back = members.join(instance="i")
     assert members.answer(back) is None
@@ -318,10 +292,8 @@ def test_what_is_not_stored_is_told_to_nobody() -> None:
     assert members.answer(back).error is E.REBALANCE_IN_PROGRESS, "the log gives the record up as timed out"
     members.release()
     assert members.beat(former, 1, "i") is E.NONE
-    first, second = Members.pair(members := Members(3))
-    waits = members.join(second, protocols=("range", "sticky"))
-    members.join(first)
-    assert members.answer(waits).generation_id == 3
+    members = Members(3)
+    first, second = members.third_generation()
     members.holds_fetches = True
     syncs = members.sync(first, 3, first, second), members.sync(second, 3)
     members.elect("b2")
@@ -333,21 +305,20 @@ def test_what_is_not_stored_is_told_to_nobody() -> None:
 def test_an_assignment_that_the_log_refuses_makes_members_join_again() -> None:
     """Where too few replicas are in sync, before or after the record is in the log."""
     members = Members(3)
-    joined = members.joined(instance="i", version=5)
-    members.sync(joined.member_id, 1, joined.member_id, group_instance_id="i")
+    static = members.static(version=5)
     dynamic, two = members.new()
-    assert members.joined(joined.member_id, instance="i").generation_id == 2
+    assert members.joined(static, instance="i").generation_id == 2
     assert members.answer(two).error is E.NONE
     members.holds_fetches = True
-    syncs = members.sync(dynamic, 2), members.sync(joined.member_id, 2, dynamic, group_instance_id="i")
+    syncs = members.sync(dynamic, 2), members.sync(static, 2, dynamic, group_instance_id="i")
     members.shrink()
     assert [members.answer(number).error for number in syncs] == [E.COORDINATOR_NOT_AVAILABLE] * 2
     assert members.beat(dynamic, 2) is E.REBALANCE_IN_PROGRESS
     waits = members.join(dynamic)
-    assert members.joined(joined.member_id, instance="i").generation_id == 3
+    assert members.joined(static, instance="i").generation_id == 3
     assert members.answer(waits).generation_id == 3
     waits = members.sync(dynamic, 3)
-    assert members.synced(joined.member_id, 3, dynamic, group_instance_id="i").error is E.COORDINATOR_NOT_AVAILABLE
+    assert members.synced(static, 3, dynamic, group_instance_id="i").error is E.COORDINATOR_NOT_AVAILABLE
     assert members.answer(waits).error is E.COORDINATOR_NOT_AVAILABLE
 
 
@@ -366,12 +337,10 @@ def test_a_group_that_was_left_is_empty_for_the_next_coordinator() -> None:
 def test_a_group_that_is_dropped_leaves_a_tombstone() -> None:
     """Before 4.0, with its last offset; a group that has members stays."""
     members = Members(3, KIP_360)
-    first, number = members.new()
-    assert members.answer(number).generation_id == 1
-    members.sync(first, 1, first)
+    first = members.alone()
     assert members.commit(first, 1) is E.NONE
     members.leave(first)
-    members.ask(DeleteTopicsRequest(4, "T"))
+    members.ask(requests.DeleteTopicsRequest(4, "T"))
     assert [str(record) for record in metadata(members)] == ["g generation 1", "g generation 2", "g gone"]
     members.elect("b2")
     assert members.commit(first, 2) is E.UNKNOWN_TOPIC_OR_PARTITION

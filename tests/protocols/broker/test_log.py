@@ -7,24 +7,10 @@ from itertools import islice
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
+from support.brokers.leader import log_of, replicated
 
-from kafka_proto.log import (
-    EMPTY_LOG,
-    Marker,
-    PartitionLog,
-    RecordBatch,
-    aborted_between,
-    append,
-    batches_between,
-    delete_records,
-    expire_producers,
-    marker_batch,
-    open_from_start,
-    rebuild,
-    truncate,
-    visible,
-    with_high_watermark,
-)
+from kafka_proto import log as logs
+from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.chunks import WIDTH, chunks
 from kafka_proto.log.records import MAX_SEQUENCE
 
@@ -67,7 +53,7 @@ def spans(log: PartitionLog) -> list[tuple[int, int, int | None, Marker | None]]
 def test_kept_state_is_what_the_batches_say(moves: list[tuple[int, str, int]]) -> None:
     """A new leader that reads the log again has the same producers, open and aborted transactions, and offsets."""
     log = grown(moves)
-    assert rebuild(log) == log
+    assert logs.rebuild(log) == log
 
 
 @given(MOVES)
@@ -85,7 +71,7 @@ def test_p9_aborted_list_has_every_aborted_transaction_of_a_range(
     """The index stops early and still misses none that overlaps, up to the last stable offset."""
     log = with_high_watermark(grown(moves), 10_000)
     stop = min(start + length, log.last_stable_offset)
-    listed = {(txn.producer_id, txn.first_offset) for txn in aborted_between(log, start, stop)}
+    listed = {(txn.producer_id, txn.first_offset) for txn in logs.aborted_between(log, start, stop)}
     overlap = {(producer, first) for producer, first, end, outcome in spans(log)
                if outcome is Marker.ABORT and end is not None and first < stop and end >= start}
     assert listed == overlap
@@ -96,50 +82,46 @@ def test_p3_reader_of_committed_records_sees_all_of_them_and_nothing_else(moves:
     """Up to the last stable offset: records of transactions that committed, and of none."""
     log = with_high_watermark(grown(moves), 10_000)
     stop = log.last_stable_offset
-    read = batches_between(log, 0, stop)
+    read = logs.batches_between(log, 0, stop)
     aborted = [(producer, first, end) for producer, first, end, outcome in spans(log) if outcome is Marker.ABORT]
     expected = [record for batch in read if batch.marker is None for record in batch.records
                 if not (batch.is_transactional and any(
                     producer == batch.producer_id and end is not None and first <= batch.base_offset < end
                     for producer, first, end in aborted))]
-    assert list(visible(read, aborted_between(log, 0, stop))) == expected
+    assert list(logs.visible(read, logs.aborted_between(log, 0, stop))) == expected
 
 
 @given(MOVES, st.integers(0, 60))
 def test_truncation_forgets_what_was_cut(moves: list[tuple[int, str, int]], offset: int) -> None:
     """A follower that cuts its log has the state of the batches that are left."""
     log = grown(moves)
-    kept = truncate(log, offset)
-    again = EMPTY_LOG
-    for batch in log.batches:
-        if batch.last_offset < offset:
-            again = append(again, batch)
+    kept = logs.truncate(log, offset)
+    again = log_of(*(batch for batch in log.batches if batch.last_offset < offset))
     assert kept.producers == again.producers and list(kept.batches) == list(again.batches)
     assert kept.open == again.open and kept.log_end_offset == min(offset, log.log_end_offset)
 
 
 def test_deleting_records_keeps_producers_and_expiry_forgets_those_without_open_transaction() -> None:
     """Deleted records go with the aborted transactions that ended among them; who is silent too long is forgotten."""
-    log = append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True, timestamp=5))
-    log = append(log, marker_batch(1, 0, Marker.ABORT, 0, 6))
-    log = with_high_watermark(append(log, RecordBatch(("b",), 2, 0, 0, True, timestamp=7)), 3)
-    shorter = delete_records(log, 2)
+    log = replicated(RecordBatch(("a",), 1, 0, 0, True, timestamp=5), marker_batch(1, 0, Marker.ABORT, 0, 6),
+                     RecordBatch(("b",), 2, 0, 0, True, timestamp=7))
+    shorter = logs.delete_records(log, 2)
     assert (shorter.log_start_offset, len(shorter.batches), len(shorter.aborted)) == (2, 1, 0)
     assert shorter.producers == log.producers and len(log.aborted) == 1
-    assert list(expire_producers(shorter, 106, 100).producers) == [2]
-    assert expire_producers(shorter, 105, 100) is shorter
+    assert list(logs.expire_producers(shorter, 106, 100).producers) == [2]
+    assert logs.expire_producers(shorter, 105, 100) is shorter
 
 
 def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> None:
     """The transaction stays open: what is written after the deletion is not stable."""
-    log = append(append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True)), RecordBatch(("b",), 2, 0, 0, False))
-    log = with_high_watermark(log, 2)
-    shorter = delete_records(log, 2)
+    log = replicated(RecordBatch(("a",), 1, 0, 0, True), RecordBatch(("b",), 2, 0, 0, False))
+    shorter = logs.delete_records(log, 2)
     assert (log.last_stable_offset, shorter.last_stable_offset, shorter.producer(1).open_from) == (0, 2, 0)
-    two = append(append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True)), RecordBatch(("b", "c"), 1, 0, 1, True))
-    inside = delete_records(with_high_watermark(two, 3), 2)
-    assert [one.last_stable_offset for one in (inside, open_from_start(inside))] == [1, 2], "from 4.0 on, and before"
-    assert [batches_between(inside, 2, stop) for stop in (1, 2)] == [(), ()]
+    two = replicated(RecordBatch(("a",), 1, 0, 0, True), RecordBatch(("b", "c"), 1, 0, 1, True))
+    inside = logs.delete_records(two, 2)
+    before = logs.open_from_start(inside)
+    assert (inside.last_stable_offset, before.last_stable_offset) == (1, 2), "from 4.0 on, and before"
+    assert [logs.batches_between(inside, 2, stop) for stop in (1, 2)] == [(), ()]
     later = with_high_watermark(append(shorter, RecordBatch(("c",), 2, 0, 1, False)), 3)
     assert later.last_stable_offset == 2
     ended = with_high_watermark(append(later, marker_batch(1, 0, Marker.ABORT, 0)), 4)
@@ -148,10 +130,7 @@ def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> No
 
 def test_only_five_batches_are_remembered_and_sequences_wrap() -> None:
     """The sixth batch pushes the first out; the sequence after 2^31 - 1 is 0."""
-    log = EMPTY_LOG
-    for sequence in range(6):
-        log = append(log, RecordBatch(("x",), 1, 0, sequence))
-    kept = log.producer(1)
+    kept = log_of(*(RecordBatch(("x",), 1, 0, sequence) for sequence in range(6))).producer(1)
     assert [batch.first_sequence for batch in kept.batches] == [1, 2, 3, 4, 5]
     assert kept.duplicate_of(RecordBatch(("x",), 1, 0, 0)) is None
     assert kept.duplicate_of(RecordBatch(("x",), 1, 0, 3)) == kept.batches[2]

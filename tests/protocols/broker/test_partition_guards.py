@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.leader import append_batch, append_marker
-from support.brokers.node import handle, new_node
+from support.brokers.leader import append_batch, append_marker, log_of
 
+from kafka_proto import log as logs
+from kafka_proto import requests
+from kafka_proto.broker.leader import appending
 from kafka_proto.broker.leader.admission import admit, refusal
-from kafka_proto.broker.leader.appending import (
-    check_open_in_epoch_or_guard,
-    check_sequence,
-    check_sequence_from_zero,
-    check_sequence_known,
-    check_sequence_verified,
-    follows,
-)
 from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
 from kafka_proto.broker.leader.state import (
     NO_GUARD,
@@ -27,36 +21,12 @@ from kafka_proto.broker.leader.state import (
 )
 from kafka_proto.broker.leader.verification import start
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
-from kafka_proto.log import (
-    EMPTY_LOG,
-    Marker,
-    PartitionLog,
-    RecordBatch,
-    aborted_between,
-    append,
-    delete_records,
-    expire_producers,
-    marker_batch,
-    rebuild,
-    truncate,
-    visible,
-    with_high_watermark,
-)
+from kafka_proto.log import Marker, PartitionLog, RecordBatch, marker_batch, with_high_watermark
 from kafka_proto.log.producer_state import ProducerState, RememberedBatch
 from kafka_proto.log.records import MAX_SEQUENCE
-from kafka_proto.requests import (
-    ConsumerFetchRequest,
-    ConsumerFetchResponse,
-    DeleteRecordsRequest,
-    Error,
-    IsolationLevel,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from kafka_proto.requests import Error
 
-COMMITTED, ALL = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+COMMITTED, ALL = requests.IsolationLevel.READ_COMMITTED, requests.IsolationLevel.READ_UNCOMMITTED
 SEEN = (RememberedBatch(3, 4, 9, 1),)
 VERIFYING = Verification(1, 5, 2, True, 0)
 
@@ -83,27 +53,29 @@ def test_sequence_of_a_batch_is_checked_as_each_release_does(
 ) -> None:
     """From 2.4 on, up to 2.3, from 3.6 on, from 4.2 on where the leader adds the partition."""
     found = [check(known, batch(epoch, sequence), VERIFYING) for check in (
-        check_sequence, check_sequence_known, check_sequence_verified, check_sequence_from_zero)]
+        appending.check_sequence, appending.check_sequence_known, appending.check_sequence_verified,
+        appending.check_sequence_from_zero)]
     assert found == [Error[name] for name in (plain, old, verified, from_zero)]
     only_verifies = attrs.evolve(VERIFYING, adds_partition=False, lowest_sequence=9)
-    assert check_sequence_from_zero(known, batch(epoch, sequence), only_verifies) is found[0]
+    assert appending.check_sequence_from_zero(known, batch(epoch, sequence), only_verifies) is found[0]
 
 
 def test_sequences_wrap_and_are_dense() -> None:
     """Nothing else follows 2^31 - 1 than 0."""
-    assert [follows(MAX_SEQUENCE, sequence) for sequence in (0, 1, MAX_SEQUENCE, MAX_SEQUENCE + 1)] == [
+    assert [appending.follows(MAX_SEQUENCE, sequence) for sequence in (0, 1, MAX_SEQUENCE, MAX_SEQUENCE + 1)] == [
         True, False, False, False]
-    assert [follows(3, sequence) for sequence in (2, 3, 4, 5)] == [False, False, True, False]
+    assert [appending.follows(3, sequence) for sequence in (2, 3, 4, 5)] == [False, False, True, False]
 
 
 def test_open_transaction_of_another_epoch_needs_a_guard() -> None:
     """KAFKA-18575: the marker of the one before may be late."""
     older = ProducerState(1, SEEN, open_from=3)
-    assert check_open_in_epoch_or_guard(older, batch(2), None, NO_GUARD) is Error.INVALID_TXN_STATE
-    assert check_open_in_epoch_or_guard(older, batch(2), VERIFYING, 1) is Error.NONE
-    assert check_open_in_epoch_or_guard(attrs.evolve(older, producer_epoch=2), batch(2), None, NO_GUARD) is Error.NONE
-    finished = ProducerState(2, SEEN)
-    assert check_open_in_epoch_or_guard(finished, batch(2), None, NO_GUARD) is Error.INVALID_TXN_STATE
+    for known, verification, guard, error in (
+        (older, None, NO_GUARD, Error.INVALID_TXN_STATE), (older, VERIFYING, 1, Error.NONE),
+        (attrs.evolve(older, producer_epoch=2), None, NO_GUARD, Error.NONE),
+        (ProducerState(2, SEEN), None, NO_GUARD, Error.INVALID_TXN_STATE),
+    ):
+        assert appending.check_open_in_epoch_or_guard(known, batch(2), verification, guard) is error
 
 
 def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
@@ -119,7 +91,7 @@ def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
 
 def test_request_is_looked_at_before_its_batch() -> None:
     """No transactional id; what else is wrong is said after the coordinator was asked: acks, the topic, the bytes."""
-    nameless = ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
+    nameless = requests.ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
     named = attrs.evolve(nameless, transactional_id="tid")
     admitted = admit(KIP_890_PART_1.leader, Leader(), nameless, now=0)
     assert (admitted.error, admitted.asks) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
@@ -136,24 +108,16 @@ def test_request_is_looked_at_before_its_batch() -> None:
 
 def test_duplicate_is_known_before_anybody_is_asked() -> None:
     """Nor is the coordinator asked about a batch that is of no transaction."""
-    plain = ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
+    plain = requests.ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
     assert admit(KIP_890_PART_1.leader, Leader(), plain, now=0).asks is None
-    done = Leader(append(append(EMPTY_LOG, batch()), marker_batch(7, 2, Marker.COMMIT, 0)))
+    done = Leader(log_of(batch(), marker_batch(7, 2, Marker.COMMIT, 0)))
     again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
     assert (again, checked.error, checked.duplicate_at) == (done, Error.NONE, 0)
 
 
-@pytest.mark.parametrize("name", ["T-0", "T-7"])
-def test_batch_of_a_transaction_without_id_is_refused_wherever_it_goes(name: str) -> None:
-    """Before its partition is looked for, which is not there."""
-    node, answer = handle(new_node(KIP_890_PART_1, ("T-0",)), ProduceRequest(9, None, -1, name, batch()))
-    assert answer == ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    assert node.leaders["T-0"].log == EMPTY_LOG
-
-
 def test_refused_marker_leaves_the_log_as_it_is() -> None:
     """In each version."""
-    leader = Leader(append(EMPTY_LOG, batch()))
+    leader = Leader(log_of(batch()))
     for version in (KIP_360, KIP_890_4_4):
         assert append_marker(version.leader, leader, marker_batch(7, 1, Marker.ABORT, 0), 0) == (
             leader, Error.INVALID_PRODUCER_EPOCH)
@@ -161,20 +125,18 @@ def test_refused_marker_leaves_the_log_as_it_is() -> None:
 
 def whole() -> PartitionLog:
     """Return offsets 0, 1 aborted by 2, 3 plain, 4 committed by 5, 6 open, 7 plain and not replicated."""
-    log = EMPTY_LOG
-    for number, one in enumerate((
+    batches = (
         RecordBatch(("a", "b"), 7, 0, 0, True), marker_batch(7, 0, Marker.ABORT, 0), RecordBatch(("c",)),
         RecordBatch(("d",), 8, 0, 0, True), marker_batch(8, 0, Marker.COMMIT, 0), RecordBatch(("e",), 9, 0, 0, True),
         RecordBatch(("f",)),
-    )):
-        log = append(log, attrs.evolve(one, timestamp=10 * number))
-    return with_high_watermark(log, 7)
+    )
+    return with_high_watermark(log_of(*(attrs.evolve(one, timestamp=10 * n) for n, one in enumerate(batches))), 7)
 
 
 def read(
-    start: int, isolation: IsolationLevel = ALL, replica: int = -1, most: int | None = None
-) -> ConsumerFetchResponse:
-    return fetch(whole(), ConsumerFetchRequest(12, "T-0", start, isolation, replica, most))
+    start: int, isolation: requests.IsolationLevel = ALL, replica: int = -1, most: int | None = None
+) -> requests.ConsumerFetchResponse:
+    return fetch(whole(), requests.ConsumerFetchRequest(12, "T-0", start, isolation, replica, most))
 
 
 def test_who_reads_how_far() -> None:
@@ -186,9 +148,9 @@ def test_who_reads_how_far() -> None:
     assert [len(read(start, most=2).batches) for start in (0, 1, 2, 6, 7)] == [2, 2, 2, 1, 0]
     assert [one.base_offset for one in read(1, most=2).batches] == [0, 2]
     assert read(8).error is Error.NONE and read(9).error is Error.OFFSET_OUT_OF_RANGE
-    shorter = delete_records(whole(), 3)
-    assert fetch(shorter, ConsumerFetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
-    assert fetch(shorter, ConsumerFetchRequest(12, "T-0", 3)).error is Error.NONE
+    shorter = logs.delete_records(whole(), 3)
+    assert fetch(shorter, requests.ConsumerFetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(shorter, requests.ConsumerFetchRequest(12, "T-0", 3)).error is Error.NONE
 
 
 def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> None:
@@ -199,75 +161,66 @@ def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> No
     assert (aborted.producer_id, aborted.first_offset, aborted.last_offset, aborted.last_stable_offset) == (7, 0, 2, 3)
     assert read(0, COMMITTED, most=1).aborted_transactions == (aborted,)
     assert read(0).aborted_transactions is None and read(0, COMMITTED, replica=1).aborted_transactions is None
-    two = append(append(append(append(
-        EMPTY_LOG, batch(producer=7)), marker_batch(7, 2, Marker.ABORT, 0)), batch(producer=8)),
-        marker_batch(8, 2, Marker.ABORT, 0))
-    assert [[one.producer_id for one in aborted_between(two, *span)] for span in (
+    two = log_of(batch(producer=7), marker_batch(7, 2, Marker.ABORT, 0), batch(producer=8),
+                 marker_batch(8, 2, Marker.ABORT, 0))
+    assert [[one.producer_id for one in logs.aborted_between(two, *span)] for span in (
         (0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5))] == [[7], [7], [7, 8], [7], [8], [8], []]
 
 
 def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> None:
     """The index is by last offset: an earlier entry does not end the search, and one that begins later is left out."""
-    log = EMPTY_LOG
-    for one in (batch(producer=7), batch(producer=8), marker_batch(8, 2, Marker.ABORT, 0), batch(producer=9),
-                marker_batch(9, 2, Marker.ABORT, 0), marker_batch(7, 2, Marker.ABORT, 0)):
-        log = append(log, one)
+    log = log_of(batch(producer=7), batch(producer=8), marker_batch(8, 2, Marker.ABORT, 0), batch(producer=9),
+                 marker_batch(9, 2, Marker.ABORT, 0), marker_batch(7, 2, Marker.ABORT, 0))
     assert [txn.last_stable_offset for txn in log.aborted] == [0, 0, 6]
-    assert [txn.producer_id for txn in aborted_between(log, 0, 2)] == [8, 7]
-    assert [txn.producer_id for txn in aborted_between(log, 0, 4)] == [8, 9, 7]
+    assert [txn.producer_id for txn in logs.aborted_between(log, 0, 2)] == [8, 7]
+    assert [txn.producer_id for txn in logs.aborted_between(log, 0, 4)] == [8, 9, 7]
 
 
 def test_aborted_transaction_that_began_after_what_is_read_is_listed() -> None:
     """An open transaction keeps the reader before it; the index is asked up to the end of the log, as by Kafka."""
-    log = EMPTY_LOG
-    for one in (batch(producer=6, transactional=False), batch(producer=7), batch(producer=8),
-                marker_batch(8, 2, Marker.ABORT, 0)):
-        log = append(log, one)
-    found = fetch(with_high_watermark(log, 4), ConsumerFetchRequest(12, "T-0", 0, COMMITTED))
+    log = log_of(batch(producer=6, transactional=False), batch(producer=7), batch(producer=8),
+                 marker_batch(8, 2, Marker.ABORT, 0))
+    found = fetch(with_high_watermark(log, 4), requests.ConsumerFetchRequest(12, "T-0", 0, COMMITTED))
     assert [one.base_offset for one in found.batches] == [0]
     assert [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions or ()] == [(8, 2)]
 
 
 def test_nothing_is_listed_as_aborted_where_nothing_is_read() -> None:
     """The reader is at the last stable offset, inside a transaction that was aborted meanwhile: as 4.4.0 answers."""
-    log = EMPTY_LOG
-    for one in (batch(producer=7), batch(producer=8), marker_batch(7, 2, Marker.ABORT, 0)):
-        log = append(log, one)
+    log = log_of(batch(producer=7), batch(producer=8), marker_batch(7, 2, Marker.ABORT, 0))
     log = with_high_watermark(log, 3)
-    asked = [fetch(log, ConsumerFetchRequest(12, "T-0", start, COMMITTED)) for start in (0, 1)]
+    asked = [fetch(log, requests.ConsumerFetchRequest(12, "T-0", start, COMMITTED)) for start in (0, 1)]
     assert [len(found.batches) for found in asked] == [1, 0]
     assert [[txn.producer_id for txn in found.aborted_transactions or ()] for found in asked] == [[7], []]
 
 
 def test_batch_of_a_new_epoch_forgets_the_batches_of_the_old_one_but_not_the_coordinator() -> None:
     """Else the second batch of an epoch would pass for a duplicate."""
-    log = EMPTY_LOG
-    for one in (batch(1, 0), batch(1, 1), marker_batch(7, 1, Marker.COMMIT, 4), batch(2, 0)):
-        log = append(log, one)
+    log = log_of(batch(1, 0), batch(1, 1), marker_batch(7, 1, Marker.COMMIT, 4), batch(2, 0))
     assert log.producer(7).duplicate_of(batch(2, 1)) is None and log.producer(7).duplicate_of(batch(2, 0)) is not None
     assert log.producer(7).coordinator_epoch == 4
 
 
 def test_reader_drops_what_is_aborted_from_its_first_offset_to_its_marker() -> None:
     """Of that producer, transactional records only; whatever the order of the list."""
-    log = EMPTY_LOG
-    for one in (batch(producer=8, sequence=0), batch(producer=7, sequence=0), marker_batch(7, 2, Marker.ABORT, 0),
-                RecordBatch(("plain",), 8, 2, 1), marker_batch(7, 2, Marker.COMMIT, 0),
-                attrs.evolve(batch(producer=8, sequence=2), records=("void",)), marker_batch(8, 2, Marker.ABORT, 0),
-                attrs.evolve(batch(producer=8, sequence=3), records=("kept",)), marker_batch(8, 2, Marker.COMMIT, 0)):
-        log = append(log, one)
-    aborted = aborted_between(log, 0, log.log_end_offset)
+    log = log_of(batch(producer=8, sequence=0), batch(producer=7, sequence=0), marker_batch(7, 2, Marker.ABORT, 0),
+                 RecordBatch(("plain",), 8, 2, 1), marker_batch(7, 2, Marker.COMMIT, 0),
+                 attrs.evolve(batch(producer=8, sequence=2), records=("void",)), marker_batch(8, 2, Marker.ABORT, 0),
+                 attrs.evolve(batch(producer=8, sequence=3), records=("kept",)), marker_batch(8, 2, Marker.COMMIT, 0))
+    aborted = logs.aborted_between(log, 0, log.log_end_offset)
     assert [txn.first_offset for txn in aborted] == [1, 0]
     for order in (aborted, aborted[::-1]):
-        assert list(visible(log.batches, order)) == ["plain", "kept"]
+        assert list(logs.visible(log.batches, order)) == ["plain", "kept"]
 
 
 def test_offsets_by_time() -> None:
     """The earliest, the latest that one may see, the first with a time stamp that is not behind that."""
-    def ask(timestamp: int, isolation: IsolationLevel = ALL, log: PartitionLog | None = None) -> ListOffsetsResponse:
-        return list_offsets(log or whole(), ListOffsetsRequest(7, "T-0", timestamp, isolation))
+    def ask(
+        timestamp: int, isolation: requests.IsolationLevel = ALL, log: PartitionLog | None = None
+    ) -> requests.ListOffsetsResponse:
+        return list_offsets(log or whole(), requests.ListOffsetsRequest(7, "T-0", timestamp, isolation))
     assert [ask(-1).offset, ask(-1, COMMITTED).offset, ask(-2).offset] == [7, 6, 0]
-    assert ask(-2, log=delete_records(whole(), 3)).offset == 3
+    assert ask(-2, log=logs.delete_records(whole(), 3)).offset == 3
     assert [ask(at).offset for at in (0, 1, 10, 20, 50, 60, 70)] == [0, 2, 2, 3, 6, -1, -1]
     assert ask(50, COMMITTED).offset == -1
 
@@ -275,18 +228,18 @@ def test_offsets_by_time() -> None:
 def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
     """Never back, never beyond; an aborted transaction stays until its marker is deleted."""
     def ask(log: PartitionLog, offset: int) -> tuple[int, Error]:
-        shorter, response = delete(log, DeleteRecordsRequest(1, "T-0", offset), forget_nothing)
+        shorter, response = delete(log, requests.DeleteRecordsRequest(1, "T-0", offset), forget_nothing)
         return shorter.log_start_offset, response.error
     assert [ask(whole(), offset) for offset in (3, 7, -1)] == [(3, Error.NONE), (7, Error.NONE), (7, Error.NONE)]
     assert [ask(whole(), offset) for offset in (8, -2)] == [(0, Error.OFFSET_OUT_OF_RANGE)] * 2
-    assert delete_records(delete_records(whole(), 3), 1).log_start_offset == 3
-    assert [(len(delete_records(whole(), at).aborted), len(delete_records(whole(), at).batches))
+    assert logs.delete_records(logs.delete_records(whole(), 3), 1).log_start_offset == 3
+    assert [(len(logs.delete_records(whole(), at).aborted), len(logs.delete_records(whole(), at).batches))
             for at in (1, 2, 3)] == [(1, 7), (1, 6), (0, 5)]
-    inside = delete_records(whole(), 1)
-    assert rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
+    inside = logs.delete_records(whole(), 1)
+    assert logs.rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
 
 
 def test_truncation_cuts_the_high_watermark_and_expiry_spares_what_is_open() -> None:
     """A producer with an open transaction is never forgotten."""
-    assert [truncate(whole(), at).high_watermark for at in (2, 7, 8)] == [2, 7, 7]
-    assert list(expire_producers(whole(), 10_000, 1).producers) == [9]
+    assert [logs.truncate(whole(), at).high_watermark for at in (2, 7, 8)] == [2, 7, 7]
+    assert list(logs.expire_producers(whole(), 10_000, 1).producers) == [9]

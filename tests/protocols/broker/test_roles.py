@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.runs.made_runs import states_of
 
 from harness.model import Faults, Local, Message, Part, View, find_model, persisted, volatile
 from harness.record import Recorder
@@ -116,15 +117,13 @@ def test_new_role_is_a_line_of_the_composition() -> None:
         run = run_plain(tables, plan, RandomStrategy(seed), recorder)
         assert run.verdict.ok, run.verdict
         wrote |= {str(event["args"]) for event in map(json.loads, recorder.lines) if event.get("action") == "Note"}
-        state = model.initial_states()[0]
-        for chosen in run.trail.choices:
+        *states, last = states_of(model, run)
+        for state, chosen in zip(states, run.trail.choices, strict=True):
             labels = [c.label for c in model.choices(state)]
             assert len(labels) == len(set(labels)), "a timer of the role fires no timer of the log"
             reminded += chosen.label.startswith("Remind")
             lagged += any(label.startswith("Remind") for label in labels) and any("ShrinkIsr" in one for one in labels)
-            (choice,) = (c for c in model.choices(state) if c.label == chosen.label)
-            state = model.apply(state, choice)
-        view = View(state)
+        view = View(last)
         for b in ("b1", "b2", "b3"):
             notes, replica = NOTES.of(view, b), REPLICA["notes"].of(view, b)
             if notes.serves:

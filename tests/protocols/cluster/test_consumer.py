@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import attrs
+from support.brokers.leader import replicated
 
 from harness.model import FrozenMap
 from kafka_proto.clients.consumer import Consumer, Polled, fetched, next_fetch
-from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, aborted_between, append, marker_batch, with_high_watermark
+from kafka_proto.log import Marker, RecordBatch, aborted_between, marker_batch
 from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, IsolationLevel
 
 COMMITTED = Consumer(IsolationLevel.READ_COMMITTED)
-LOG = EMPTY_LOG
-for _batch in (
+LOG = replicated(
     RecordBatch(("a", "b"), 7, 0, 0, True), RecordBatch(("plain",)), marker_batch(7, 0, Marker.ABORT, 0),
     RecordBatch(("c",), 7, 0, 2, True), marker_batch(7, 0, Marker.COMMIT, 0),
-):
-    LOG = append(LOG, _batch)
-LOG = with_high_watermark(LOG, LOG.log_end_offset)
+)
 
 
 def answer(*, aborted: bool = True) -> ConsumerFetchResponse:

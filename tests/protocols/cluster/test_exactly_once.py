@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import pytest
 from support.commands.command_line import call
+from support.runs.made_runs import first_bad, scenario_runs, states_of
 
-from harness.model import Faults, Model, Refusal, Scenario, View, find_model, find_scenario, model_of
+from harness.model import Faults, Refusal, Scenario, View, find_model, find_scenario, model_of
 from harness.model.faults import FAULT_KINDS
-from harness.simulate.runs.plan import everything, plan_of
-from harness.simulate.runs.run import Run
+from harness.simulate.runs.plan import everything
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.strategy import PctStrategy, RandomStrategy
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import LEADER
 from kafka_proto.clients.reader import ReaderState
@@ -24,33 +23,18 @@ from kafka_proto.cluster.scenarios import FAILING, MOVING, SCENARIOS, TWINS
 
 OLDER = ("0.11", "2.3", "3.5", "3.6", "3.7", "3.8", "3.9")
 AT_LEVEL_1 = {"transaction-version": "1", "client": "java39"}
-STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}
+STRATEGIES = ("random", "pct")
 COMMITS = next(row for row in SCENARIOS if row.name == "exactly-once-commits")
 SILENT = [row for row in SCENARIOS if row.expected is None]
 PLAIN = [row for row in SILENT if row not in TWINS]
 
 
-def runs_of(scenario: Scenario, strategy: str, count: int) -> Iterator[Run]:
-    """Yield runs of a scenario by one strategy."""
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-    for seed in range(count):
-        yield run_plain(tables, plan, STRATEGIES[strategy](seed))
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
-def test_scenario_is_silent(scenario: Scenario, strategy: str) -> None:
+@pytest.mark.parametrize("runs", [0, pytest.param(500, marks=pytest.mark.large)], ids=("few", "many"))
+def test_scenario_is_silent(scenario: Scenario, strategy: str, runs: int) -> None:
     """Whatever a scenario lets happen, what it claims holds in every run, the fair ending included."""
-    for run in runs_of(scenario, strategy, 3 if scenario in MOVING else 8):
-        assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
-def test_scenario_is_silent_for_long(scenario: Scenario, strategy: str) -> None:
-    """So it is in many more runs."""
-    for run in runs_of(scenario, strategy, 500):
+    for run in scenario_runs(scenario, strategy, runs or (3 if scenario in MOVING else 8)):
         assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
 
 
@@ -58,7 +42,7 @@ def test_scenario_is_silent_for_long(scenario: Scenario, strategy: str) -> None:
 def test_witnesses_of_a_scenario_are_reached(scenario: Scenario) -> None:
     """What is worth reaching is reached in few runs."""
     missing = set(scenario.witnesses)
-    for run in runs_of(scenario, "random", 40):
+    for run in scenario_runs(scenario, "random", 40):
         missing -= run.witnessed
         if not missing:
             return
@@ -69,42 +53,47 @@ def test_witnesses_of_a_scenario_are_reached(scenario: Scenario) -> None:
 @pytest.mark.parametrize("scenario", FAILING, ids=lambda scenario: scenario.name)
 def test_published_bug_is_found_by_each_strategy(scenario: Scenario, strategy: str) -> None:
     """From nothing but the version, the sizes and one late message."""
-    found = [run for run in runs_of(scenario, strategy, 150) if not run.verdict.ok]
+    found = [run for run in scenario_runs(scenario, strategy, 150) if not run.verdict.ok]
     assert found
     assert {run.verdict.violated for run in found} <= set(scenario.claims)
 
 
-@pytest.mark.parametrize(("model", "client"), [
-    (f"kafka/{release}", client)
-    for release in ("2.3", "3.5", "3.9", "4.0") for client in find_model(f"kafka/{release}").settings["client"].values
+@pytest.mark.parametrize(("release", "settings", "sizes"), [
+    *((release, {"client": client}, {}) for release in ("2.3", "3.5", "3.9", "4.0")
+      for client in find_model(f"kafka/{release}").settings["client"].values),
+    *((release, {}, {"offsets": 1}) for release in OLDER),
+    *((release, at, {"offsets": 1}) for release in ("4.0", "4.1", "4.2", "4.3", "4.4") for at in ({}, AT_LEVEL_1)),
 ])
-def test_each_client_gets_through_with_each_version_of_brokers(model: str, client: str) -> None:
-    """Where nothing goes wrong every claim holds, whoever speaks to whom."""
-    assert_gets_through(model, {"client": client})
+def test_each_client_gets_through_with_each_release_of_brokers(
+    release: str, settings: dict[str, str], sizes: dict[str, int]
+) -> None:
+    """Where nothing goes wrong every claim holds, whoever speaks to whom, and of the runs some commit and some abort.
 
-
-@pytest.mark.parametrize(("release", "settings"), [
-    *((release, {}) for release in OLDER),
-    *((release, at) for release in ("4.0", "4.1", "4.2", "4.3", "4.4") for at in ({}, AT_LEVEL_1)),
-])
-def test_offsets_get_through_with_each_release_of_brokers(release: str, settings: dict[str, str]) -> None:
-    """So it is with every release and level, and offsets in the transactions."""
-    assert_gets_through(f"kafka/{release}", settings, offsets=1)
-
-
-def test_a_client_of_new_epochs_is_refused_at_level_1() -> None:
-    with pytest.raises(Refusal, match="client=tv2 speaks to transaction-version=2; ask for java39, "):
-        find_model("kafka/4.4").make({}, {"transaction-version": "1"})
-
-
-def assert_gets_through(model: str, settings: dict[str, str], **sizes: int) -> None:
-    """Assert that every claim holds in runs where nothing goes wrong, of which some commit and some abort."""
-    plain = attrs.evolve(COMMITS, model=model, settings=settings, sizes={**COMMITS.sizes, **sizes})
+    So it is with every release and level, and offsets in the transactions.
+    """
+    plain = attrs.evolve(COMMITS, model=f"kafka/{release}", settings=settings, sizes={**COMMITS.sizes, **sizes})
     ends = set[str]()
-    for run in runs_of(plain, "random", 8):
-        assert run.verdict.ok, (model, settings, run.trail.seed, run.verdict)
+    for run in scenario_runs(plain, "random", 8):
+        assert run.verdict.ok, (plain.model, settings, run.trail.seed, run.verdict)
         ends |= run.witnessed
     assert {"TransactionCommitted", "TransactionAborted"} <= ends
+
+
+@pytest.mark.parametrize(("release", "sizes", "settings", "said"), [
+    ("4.4", {}, {"transaction-version": "1"}, "client=tv2 speaks to transaction-version=2; ask for java39, "),
+    ("4.0", {"elections": 1}, {"disk": "lost"},
+     "disk, elections: only replicated logs have that; set log=replicated too"),
+    ("4.0", {"producers": 0}, {}, "nobody writes"),
+    ("4.0", {"deletions": 1, "consumers": 1}, {}, "looks up no log's start"),
+    ("4.0", {"deletions": 1}, {"log": "replicated"}, "deletions: replicated logs do not have that"),
+    ("4.0", {"epochs": 1}, {"log": "replicated"}, "epochs: replicated logs do not have that"),
+])
+def test_what_makes_no_sense_is_refused(
+    release: str, sizes: dict[str, int], settings: dict[str, str], said: str
+) -> None:
+    """In a sentence."""
+    with pytest.raises(Refusal, match=said):
+        find_model(f"kafka/{release}").make(sizes, settings)
 
 
 @pytest.mark.parametrize(("release", "violated"), [("3.6", "NoHangingTransaction"), ("3.7", "MarkerAttribution")])
@@ -119,12 +108,12 @@ def test_late_offsets_open_a_transaction_that_nobody_ends_in_3_6(release: str, v
 def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) -> None:
     """Of an aborted transaction nothing, or all of it."""
     scenario = attrs.evolve(COMMITS, settings={"isolation": isolation})
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     seen, skipped = 0, False
-    for seed in range(12):
-        run = run_plain(tables, plan, RandomStrategy(seed))
+    for run in scenario_runs(scenario, "random", 12):
         skipped |= "AbortedRecordSkipped" in run.witnessed
-        seen += sum(len(texts) for texts in _reader(scenario, run).seen.values())
+        *_, last = states_of(model_of(scenario), run)
+        reader: ReaderState = last["r1"]
+        seen += sum(len(texts) for texts in reader.seen.values())
     assert seen
     assert skipped is (isolation == "read_committed")
 
@@ -132,8 +121,7 @@ def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) ->
 def test_a_replica_that_lost_its_tail_does_not_speak_for_its_log() -> None:
     """Elected and crashed, it leads no more before it has registered, and then another does: nothing is lost."""
     (scenario,) = (row for row in MOVING if row.name == "leaders-lose-their-tail")
-    run = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(69))
-    assert run.verdict.ok, run.verdict
+    assert first_bad(scenario_runs(scenario, "random", 1, 69)) is None
 
 
 def test_what_was_acknowledged_is_lost_where_a_lost_disk_may_lead() -> None:
@@ -141,31 +129,15 @@ def test_what_was_acknowledged_is_lost_where_a_lost_disk_may_lead() -> None:
     (scenario,) = (row for row in MOVING if row.name == "leaders-lose-their-disk")
     crashes = Faults(crash=3, targets=("b1", "b2", "b3"))
     flawed = attrs.evolve(scenario, settings={**scenario.settings, "election": "clean"}, faults=crashes)
-    assert any(run.verdict.violated == "AcknowledgedOnce" for run in runs_of(flawed, "random", 30))
-
-
-def states_of(model: Model, run: Run) -> Iterator[View]:
-    """Yield the states of a run in free mode without faults, the first one aside."""
-    state = model.initial_states()[0]
-    for chosen in run.trail.choices:
-        choice = next(choice for choice in model.choices(state) if choice.label == chosen.label)
-        state = model.apply(state, choice)
-        yield View(state)
-
-
-def _reader(scenario: Scenario, run: Run) -> ReaderState:
-    """Return the consumer at the end of a run."""
-    *_, last = states_of(model_of(scenario), run)
-    found: ReaderState = last["r1"]
-    return found
+    assert any(run.verdict.violated == "AcknowledgedOnce" for run in scenario_runs(flawed, "random", 30))
 
 
 def test_a_leader_knows_of_its_log_what_its_records_say() -> None:
     """Producers, open transactions and high watermark are those that the replica's log makes, whoever led before."""
     scenario, later = MOVING[0], 0
     model = model_of(scenario)
-    for run in runs_of(scenario, "random", 2):
-        for view in states_of(model, run):
+    for run in scenario_runs(scenario, "random", 2):
+        for view in map(View, states_of(model, run)):
             for b in ("b1", "b2"):
                 for p in ("T-0", "T-1"):
                     mine, replica = LEADER[p].of(view, b), REPLICA[p].of(view, b)
@@ -183,12 +155,6 @@ def test_a_transaction_on_replicated_logs_is_searched_completely() -> None:
     found = call("check", "kafka/4.0", "--set", "log=replicated", "--timers", 0, "--memory", 2_000, "--json",
                  *(word for name, number in sizes.items() for word in ("--size", f"{name}={number}"))).json
     assert (found["verdict"], found["distinct"], found["complete"]) == ("ok", 15_261, True)
-
-
-def test_what_only_replicated_logs_have_is_refused_without_them() -> None:
-    """Elections and lost disks, in one sentence."""
-    with pytest.raises(Refusal, match="disk, elections: only replicated logs have that; set log=replicated too"):
-        find_model("kafka/4.0").make({"elections": 1}, {"disk": "lost"})
 
 
 def test_scenarios_are_registered() -> None:

@@ -5,23 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kafka_proto.clients.producer import FAMILIES, AnswerVerdict, Family
-from kafka_proto.clients.producer.idempotent import (
-    IdempotentProducer,
-    Sequences,
-    answered,
-    asked_for_id,
-    backs_off,
-    begun_again,
-    connection_lost,
-    delivery_timed_out,
-    initialized,
-    next_init,
-    next_produces,
-    rested,
-    send,
-    sent,
-)
+from kafka_proto.clients.producer import FAMILIES, AnswerVerdict, Family, idempotent
+from kafka_proto.clients.producer.idempotent import IdempotentProducer, Sequences, answered, next_init, rested
 from kafka_proto.log.records import MAX_EPOCH, MAX_SEQUENCE
 from kafka_proto.requests import Error, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 
@@ -34,7 +19,7 @@ def written(*texts: str, producer: IdempotentProducer = READY) -> IdempotentProd
     """Return a producer with batches as texts say: `T-0 a b`."""
     for text in texts:
         partition, *records = text.split()
-        producer = send(producer, partition, *records)
+        producer = idempotent.send(producer, partition, *records)
     return producer
 
 
@@ -42,9 +27,9 @@ def dispatched(
     producer: IdempotentProducer, most: int = 5, family: Family = NEW
 ) -> tuple[IdempotentProducer, dict[int, ProduceRequest]]:
     """Send what may be sent; return the requests by number."""
-    requests = dict(next_produces(family, producer, most))
+    requests = dict(idempotent.next_produces(family, producer, most))
     for number, request in requests.items():
-        producer = sent(producer, number, request)
+        producer = idempotent.sent(producer, number, request)
     return producer, requests
 
 
@@ -56,19 +41,19 @@ def said(requests: dict[int, ProduceRequest]) -> dict[int, tuple[str, int, int]]
 def test_a_producer_id_is_asked_for_once_and_again_after_a_pause() -> None:
     """Nothing is sent before it is there; the request names no transactional id."""
     producer = written("T-0 a", producer=IdempotentProducer())
-    assert next_produces(NEW, producer, 5) == ()
+    assert idempotent.next_produces(NEW, producer, 5) == ()
     assert next_init(NEW, producer) == InitProducerIdRequest(4, None, 2**31 - 1)
-    asked = asked_for_id(producer)
+    asked = idempotent.asked_for_id(producer)
     assert next_init(NEW, asked) is None
-    refused = initialized(asked, InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS))
+    refused = idempotent.initialized(asked, InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS))
     assert refused.verdict is AnswerVerdict.RETRY and next_init(NEW, refused.producer) is None
-    assert backs_off(refused.producer) and not backs_off(rested(refused.producer))
+    assert idempotent.backs_off(refused.producer) and not idempotent.backs_off(rested(refused.producer))
     assert next_init(NEW, rested(refused.producer)) is not None
-    assert next_init(NEW, connection_lost(asked, (), was_asked=True)) is not None
-    assert next_init(NEW, connection_lost(asked, (), was_asked=False)) is None
-    given = initialized(asked, InitProducerIdResponse(Error.NONE, 7, 0))
+    assert next_init(NEW, idempotent.connection_lost(asked, (), was_asked=True)) is not None
+    assert next_init(NEW, idempotent.connection_lost(asked, (), was_asked=False)) is None
+    given = idempotent.initialized(asked, InitProducerIdResponse(Error.NONE, 7, 0))
     assert given.verdict is AnswerVerdict.DONE and next_init(NEW, given.producer) is None
-    assert [request.transactional_id for _, request in next_produces(NEW, given.producer, 5)] == [None]
+    assert [request.transactional_id for _, request in idempotent.next_produces(NEW, given.producer, 5)] == [None]
 
 
 def test_each_partition_has_sequences_of_its_own_and_so_many_in_flight() -> None:
@@ -96,7 +81,7 @@ def test_what_is_answered_is_acknowledged_once(error: Error) -> None:
 def test_what_was_on_a_lost_connection_goes_again_as_it_was_one_after_the_other() -> None:
     """After a pause, with the sequences that it had; others are not held up."""
     producer, first = dispatched(written("T-0 a", "T-0 b", "T-1 c"))
-    lost = connection_lost(producer, (1, 2), was_asked=False)
+    lost = idempotent.connection_lost(producer, (1, 2), was_asked=False)
     assert dispatched(lost)[1] == {}
     producer, again = dispatched(rested(lost))
     assert again == {1: first[1]}
@@ -111,7 +96,7 @@ def test_retriable_errors_send_the_same_again(error: Error, verdict: AnswerVerdi
     """With its sequence."""
     producer, first = dispatched(written("T-0 a"))
     found = answered(NEW, producer, 1, error)
-    assert found.verdict is verdict and backs_off(found.producer)
+    assert found.verdict is verdict and idempotent.backs_off(found.producer)
     assert dispatched(rested(found.producer))[1] == first
 
 
@@ -139,9 +124,9 @@ def test_who_is_unknown_begins_again_in_the_next_epoch_since_kip_360(family: Fam
 def test_another_partition_stays_in_its_epoch_until_nothing_of_it_is_left() -> None:
     """New batches wait meanwhile: their epoch must not overtake those before (`hasStaleProducerIdAndEpoch`)."""
     producer, _ = dispatched(written("T-0 a", "T-1 b"))
-    producer = begun_again(NEW, written("T-1 c", producer=producer), "T-0")
+    producer = idempotent.begun_again(NEW, written("T-1 c", producer=producer), "T-0")
     assert dispatched(producer)[1] == {}
-    lost = rested(connection_lost(producer, (2,), was_asked=False))
+    lost = rested(idempotent.connection_lost(producer, (2,), was_asked=False))
     producer, requests = dispatched(lost)
     assert said(requests) == {2: ("T-1", 0, 0)}
     producer = answered(NEW, producer, 2, Error.NONE).producer
@@ -174,13 +159,13 @@ def test_after_a_time_out_new_batches_wait_until_it_is_known_what_the_leader_has
 ) -> None:
     """What came behind it was taken: so was it. Else its sequence is never used again."""
     producer, _ = dispatched(written("T-0 a", "T-0 b"))
-    producer = delivery_timed_out(family, written("T-0 c", producer=producer))
+    producer = idempotent.delivery_timed_out(family, written("T-0 c", producer=producer))
     assert [batch.number for batch in producer.batches] == [2, 3] and dispatched(producer)[1] == {}
     taken = answered(family, producer, 2, Error.NONE).producer
     assert said(dispatched(taken)[1]) == {3: ("T-0", 0, 2)}
     gap = answered(family, producer, 2, OUT_OF_ORDER).producer
     assert (gap.producer_id, gap.producer_epoch) == after
-    nothing = delivery_timed_out(family, producer)
+    nothing = idempotent.delivery_timed_out(family, producer)
     assert (nothing.producer_id, nothing.producer_epoch) == after
     assert [batch.number for batch in nothing.batches] == [3]
     assert said(dispatched(nothing)[1]) == ({3: ("T-0", 1, 0)} if family is NEW else {})
@@ -189,7 +174,7 @@ def test_after_a_time_out_new_batches_wait_until_it_is_known_what_the_leader_has
 def test_with_two_unresolved_a_new_client_waits_for_the_later_one() -> None:
     """A batch behind them that is not the next one is sent again as it is."""
     producer, _ = dispatched(written("T-0 a", "T-0 b", "T-0 c", "T-0 d"))
-    producer = delivery_timed_out(NEW, producer)
+    producer = idempotent.delivery_timed_out(NEW, producer)
     waits = answered(NEW, producer, 3, OUT_OF_ORDER).producer
     assert waits.producer_epoch == 0 and waits.batches[1].backs_off
     assert answered(NEW, producer, 2, OUT_OF_ORDER).producer.producer_epoch == 1
@@ -200,6 +185,6 @@ def test_epochs_that_run_out_are_another_producer_id() -> None:
     """All that was sent is given up then; what was not keeps waiting."""
     last = attrs.evolve(READY, producer_epoch=MAX_EPOCH)
     producer, _ = dispatched(written("T-0 a", producer=last))
-    after = begun_again(NEW, written("T-0 b", producer=producer), "T-0")
+    after = idempotent.begun_again(NEW, written("T-0 b", producer=producer), "T-0")
     assert (after.producer_id, after.producer_epoch) == (-1, -1)
     assert [batch.number for batch in after.batches] == [2] and next_init(NEW, after) is not None

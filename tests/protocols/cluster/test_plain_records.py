@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import pytest
+from support.brokers.leader import replicated
+from support.runs.made_runs import scenario_runs, states_of
+from support.searches.spec_states import state
 
-from harness.model import NO_FAULTS, Model, Refusal, Scenario, State, Value, View, find_model, model_of
-from harness.simulate.runs.plan import plan_of
-from harness.simulate.runs.session import run_plain
-from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.strategy import RandomStrategy
+from harness.model import NO_FAULTS, Model, Value, View, find_model, model_of
 from kafka_proto.broker.parts import LeaderState
 from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer.idempotent import IdempotentBatch, IdempotentProducer
 from kafka_proto.cluster.scenarios import SCENARIOS
-from kafka_proto.log import EMPTY_LOG, RecordBatch, append, delete_records, with_high_watermark
+from kafka_proto.log import RecordBatch, delete_records
 
 COMMITS = next(row for row in SCENARIOS if row.name == "exactly-once-commits")
 SIZES = {"producers": 0, "idempotent-producers": 1, "brokers": 2, "partitions": 1}
@@ -31,10 +30,7 @@ def model() -> Model:
 
 def log(*texts: str, deleted: int = 0) -> LeaderState:
     """Return a leader of these records, of which so many are deleted."""
-    made = EMPTY_LOG
-    for sequence, text in enumerate(texts):
-        made = append(made, RecordBatch((text,), 10, 0, sequence))
-    made = with_high_watermark(made, made.log_end_offset)
+    made = replicated(*(RecordBatch((text,), 10, 0, sequence) for sequence, text in enumerate(texts)))
     return LeaderState(delete_records(made, deleted), serves=True)
 
 
@@ -67,9 +63,7 @@ CASES: Mapping[str, tuple[LeaderState, IdempotentState, LeaderState, IdempotentS
 def why(model: Model, name: str, **changes: Value) -> Any:
     """Return why a property does not hold in the initial state with the leader, or the producer, changed."""
     slots = {"leader": "b2[leader][T-0]", "producer": "i1"}
-    state = {**model.initial_states()[0], **{slots[key]: value for key, value in changes.items()}}
-    assert state.keys() == model.initial_states()[0].keys()
-    return model.property(name).reason(View(state))
+    return model.property(name).reason(View(state(model, {slots[key]: value for key, value in changes.items()})))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,27 +81,15 @@ def test_operations_do_not_end_while_a_record_is_neither_acknowledged_nor_given_
     assert why(model, "OperationsEnd") is None
 
 
-def ends_of(scenario: Scenario, count: int) -> Iterator[State]:
-    """Yield the last states of random runs of a scenario, all of whose claims hold."""
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-    for seed in range(count):
-        run = run_plain(tables, plan, RandomStrategy(seed))
-        assert run.verdict.ok, (seed, run.verdict)
-        state = tables.model.initial_states()[0]
-        for chosen in run.trail.choices:
-            state = tables.model.apply(
-                state, next(one for one in tables.model.choices(state) if one.label == chosen.label)
-            )
-        yield state
-
-
 @pytest.mark.parametrize("log", ["at-once", "replicated"])
 def test_producers_of_both_kinds_have_ids_of_their_own(log: str) -> None:
     """Whichever broker gives them, whether it coordinates something or not."""
     sizes = {**SIZES, "producers": 2, "transactional-ids": 2, "idempotent-producers": 3, "transactions": 1}
     scenario = attrs.evolve(COMMITS, sizes=sizes, settings={"log": log}, faults=NO_FAULTS, timeouts=0)
-    for state in ends_of(scenario, 2):
-        given = [state[name].producer.producer_id for name in ("c1", "c2", "i1", "i2", "i3")]
+    for run in scenario_runs(scenario, "random", 2):
+        assert run.verdict.ok, (run.trail.seed, run.verdict)
+        *_, last = states_of(model_of(scenario), run)
+        given = [last[name].producer.producer_id for name in ("c1", "c2", "i1", "i2", "i3")]
         assert len({producer_id for producer_id in given if producer_id >= 0}) == len(given)
 
 
@@ -115,22 +97,6 @@ def test_batch_that_is_numbered_again_in_the_next_epoch_may_be_taken_twice() -> 
     """One before it timed out, so that it came out of order, while its old copy was in a connection given up."""
     (row,) = (row for row in SCENARIOS if row.name == "idempotent-in-flight")
     scenario = attrs.evolve(row, settings={"timeouts": "request,delivery"})
-    run = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(207))
+    (run,) = scenario_runs(scenario, "random", 1, 207)
     assert (run.verdict.violated, run.verdict.reason, len(run.trail.choices)) == (
         "AcknowledgedOnce", "i1#3 is in T-0 twice, at the offsets 2 and 3", 21)
-
-
-@pytest.mark.parametrize("sizes", [
-    {"producers": 0}, {"deletions": 1, "consumers": 1},
-])
-def test_sizes_that_make_no_sense_are_refused(sizes: Mapping[str, int]) -> None:
-    """In a sentence."""
-    with pytest.raises(Refusal, match=r"nobody writes|looks up no log's start"):
-        find_model("kafka/4.0").make(sizes)
-
-
-@pytest.mark.parametrize("size", ["deletions", "epochs"])
-def test_what_only_logs_that_stay_have_is_refused_with_replicated_ones(size: str) -> None:
-    """In a sentence."""
-    with pytest.raises(Refusal, match=f"{size}: replicated logs do not have that"):
-        find_model("kafka/4.0").make({size: 1}, {"log": "replicated"})

@@ -1,73 +1,24 @@
-"""The producer as a value: what an application may ask, what is sent, and what each answer means."""
+"""The producer as a value: what an application may ask of it when."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import attrs
 import pytest
 
-from harness.model import FrozenMap
-from kafka_proto.clients.producer import (
-    FAMILIES,
-    AnswerVerdict,
-    Family,
-    IllegalState,
-    KafkaError,
-    Producer,
-    ProducerFenced,
-    ProducerStatus,
-    abort_transaction,
-    answered,
-    begin_transaction,
-    broker_lost,
-    commit_transaction,
-    init_transactions,
-    next_call,
-    next_produces,
-    send,
-    send_offsets_to_transaction,
-    sent_batch,
-    sent_call,
-    verdict,
-)
-from kafka_proto.clients.producer.answers import delivery_timed_out, rested
+from kafka_proto.clients import producer as client
+from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer.state import OffsetsToCommit
-from kafka_proto.requests import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-    Error,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProduceResponse,
-)
+from kafka_proto.requests import Error
 
-JAVA, NEW, OLD = FAMILIES["java35"], FAMILIES["tv2"], FAMILIES["aiokafka"]
-READY = Producer(ProducerStatus.READY, 7, 0)
-BEGUN = begin_transaction(READY)
 OFFSETS = OffsetsToCommit("G", "T-0", 5, 3, "member-1")
-
-
-def flying(family: Family, *records: str, most: int = 5) -> Producer:
-    """Return a producer whose partition is part of its transaction, with batches of one record in flight."""
-    producer = BEGUN
-    for text in records:
-        producer = send(producer, "T-0", text, adds_partitions=family.adds_partitions)
-    producer = attrs.evolve(producer, new_partitions=(), partitions=("T-0",))
-    for place, request in next_produces(family, producer, "tid1", most):
-        producer = sent_batch(producer, place, request)
-    return producer
-
-
 COMMANDS: Mapping[str, Callable[[Producer], Producer]] = {
-    "init_transactions": init_transactions,
-    "begin_transaction": begin_transaction,
-    "send": lambda producer: send(producer, "T-0", "a", adds_partitions=True),
-    "send_offsets_to_transaction": lambda producer: send_offsets_to_transaction(producer, OFFSETS),
-    "commit_transaction": commit_transaction,
-    "abort_transaction": abort_transaction,
+    "init_transactions": client.init_transactions,
+    "begin_transaction": client.begin_transaction,
+    "send": lambda producer: client.send(producer, "T-0", "a", adds_partitions=True),
+    "send_offsets_to_transaction": lambda producer: client.send_offsets_to_transaction(producer, OFFSETS),
+    "commit_transaction": client.commit_transaction,
+    "abort_transaction": client.abort_transaction,
 }
 ALLOWED = {
     "init_transactions": (ProducerStatus.UNINITIALIZED,), "begin_transaction": (ProducerStatus.READY,),
@@ -87,12 +38,12 @@ def test_each_command_in_each_state_is_taken_or_raises_what_the_client_of_kafka_
     if status in ALLOWED[command]:
         assert COMMANDS[command](producer) != producer
         return
-    raised: type[Exception] = IllegalState
+    raised: type[Exception] = client.IllegalState
     said = f"{command} is called .*; the producer is {status.value.lower().replace('_', ' ')}"
     if status is ProducerStatus.FATAL_ERROR:
-        raised, said = KafkaError, "failed by INVALID_TXN_STATE; close it and make another"
+        raised, said = client.KafkaError, "failed by INVALID_TXN_STATE; close it and make another"
     elif status is ProducerStatus.ABORTABLE_ERROR:
-        raised, said = KafkaError, "the transaction failed by INVALID_TXN_STATE; call abort_transaction"
+        raised, said = client.KafkaError, "the transaction failed by INVALID_TXN_STATE; call abort_transaction"
     with pytest.raises(raised, match=said) as found:
         COMMANDS[command](producer)
     assert type(found.value) is raised
@@ -103,94 +54,5 @@ def test_each_command_in_each_state_is_taken_or_raises_what_the_client_of_kafka_
 @pytest.mark.parametrize("error", [Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH])
 def test_a_fenced_producer_raises_that_it_is_fenced(command: str, error: Error) -> None:
     """Whatever it is asked, from then on."""
-    with pytest.raises(ProducerFenced, match="another producer with the same transactional id was started"):
+    with pytest.raises(client.ProducerFenced, match="another producer with the same transactional id was started"):
         COMMANDS[command](Producer(ProducerStatus.FATAL_ERROR, 7, 0, last_error=error))
-
-
-def test_a_partition_is_added_before_anything_is_sent_to_it_and_all_is_resolved_before_the_end() -> None:
-    """AddPartitionsToTxn, Produce, EndTxn in this order, and one transactional request at a time."""
-    producer = commit_transaction(send(BEGUN, "T-0", "a", adds_partitions=True))
-    assert next_produces(JAVA, producer, "tid1", 5) == ()
-    add = next_call(JAVA, producer, "tid1")
-    assert isinstance(add, AddPartitionsToTxnRequest)
-    producer = sent_call(producer, add)
-    assert next_call(JAVA, producer, "tid1") is None
-    added = AddPartitionsToTxnResponse(FrozenMap({"T-0": Error.NONE}))
-    producer = answered(JAVA, producer, add, added).producer
-    ((place, produce),) = next_produces(JAVA, producer, "tid1", 5)
-    producer = sent_batch(producer, place, produce)
-    assert next_call(JAVA, producer, "tid1") is None
-    found = answered(JAVA, producer, produce, ProduceResponse(Error.NONE, 0))
-    assert found.acknowledged == ("a",)
-    assert isinstance(next_call(JAVA, found.producer, "tid1"), EndTxnRequest)
-
-
-def test_where_leaders_add_partitions_the_first_request_is_the_batch() -> None:
-    """And the end of a transaction brings the next epoch, in which sequences begin at 0."""
-    producer = send(BEGUN, "T-0", "a", adds_partitions=False)
-    ((place, produce),) = next_produces(NEW, producer, "tid1", 5)
-    producer = sent_batch(producer, place, produce)
-    producer = commit_transaction(answered(NEW, producer, produce, ProduceResponse(Error.NONE, 0)).producer)
-    end = next_call(NEW, producer, "tid1")
-    assert end == EndTxnRequest(5, "tid1", 7, 0, True)
-    ended = answered(NEW, sent_call(producer, end), end, EndTxnResponse(Error.NONE, 7, 1)).producer
-    assert ended == Producer(ProducerStatus.READY, 7, 1)
-
-
-def test_a_connection_that_is_given_up_sends_the_same_again_in_order() -> None:
-    """The call as it was; batches with the sequences that they have, each after those before it."""
-    producer = flying(JAVA, "a", "b", "c")
-    assert [batch.base_sequence for batch in producer.batches] == [0, 1, 2]
-    producer = rested(broker_lost(producer, ["T-0"], was_called=False))
-    ((place, again),) = next_produces(JAVA, producer, "tid1", 5)
-    assert (place, again.batch.base_sequence, again.batch.records) == (0, 0, ("a",))
-    ending = attrs.evolve(BEGUN, status=ProducerStatus.COMMITTING_TRANSACTION, partitions=("T-0",))
-    end = next_call(JAVA, ending, "tid1")
-    assert end is not None
-    assert next_call(JAVA, broker_lost(sent_call(ending, end), (), was_called=True), "tid1") is end
-
-
-@pytest.mark.parametrize("most", [1, 2, 5])
-def test_so_many_batches_of_a_partition_are_in_flight(most: int) -> None:
-    """At most five, as many as a leader remembers."""
-    assert sum(batch.in_flight for batch in flying(JAVA, *"abcdef", most=most).batches) == most
-
-
-def test_after_an_abortable_error_a_client_that_can_asks_for_a_new_epoch() -> None:
-    """EndTxn(abort), then InitProducerId with id and epoch (KIP-360); an older client goes on as before."""
-    for family, bumps in ((JAVA, True), (OLD, False)):
-        failed = delivery_timed_out(family, flying(family, "a"))
-        assert failed.status is ProducerStatus.ABORTABLE_ERROR
-        aborting = abort_transaction(failed)
-        end = next_call(family, aborting, "tid1")
-        assert isinstance(end, EndTxnRequest)
-        assert not end.committed
-        after = answered(family, sent_call(aborting, end), end, EndTxnResponse(Error.NONE)).producer
-        init = next_call(family, after, "tid1")
-        assert (init == InitProducerIdRequest(4, "tid1", 60_000, 7, 0)) is bumps
-        if bumps:
-            assert init is not None
-            answer = InitProducerIdResponse(Error.NONE, 7, 1)
-            after = answered(family, sent_call(after, init), init, answer).producer
-        assert (after.status, after.producer_epoch) == (ProducerStatus.READY, int(bumps))
-
-
-@pytest.mark.parametrize("api", ["ProduceRequest", "EndTxnRequest"])
-def test_each_code_of_an_answer_leads_where_the_table_says(api: str) -> None:
-    """Fatal ends the producer, abortable the transaction, the rest asks again as it was."""
-    for error in Error:
-        expected = verdict(api, error)
-        if api == "ProduceRequest":
-            producer = flying(JAVA, "a")
-            ((_, request),) = next_produces(JAVA, attrs.evolve(producer, batches=tuple(
-                attrs.evolve(batch, in_flight=False) for batch in producer.batches
-            )), "tid1", 5)
-            found = answered(JAVA, producer, request, ProduceResponse(error))
-        else:
-            producer = attrs.evolve(BEGUN, status=ProducerStatus.COMMITTING_TRANSACTION, partitions=("T-0",))
-            end = EndTxnRequest(3, "tid1", 7, 0, True)
-            found = answered(JAVA, sent_call(producer, end), end, EndTxnResponse(error))
-        assert found.verdict is expected
-        status = found.producer.status
-        assert (status is ProducerStatus.FATAL_ERROR) is (expected is AnswerVerdict.FATAL)
-        assert (status is ProducerStatus.ABORTABLE_ERROR) is (expected is AnswerVerdict.ABORTABLE)

@@ -8,48 +8,26 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
+from kafka_proto import requests
+from kafka_proto.clients import producer as client
 from kafka_proto.clients.producer import (
     FAMILIES,
-    AfterAnswer,
     AnswerVerdict,
     Batch,
-    Family,
     Producer,
     ProducerStatus,
-    abort_transaction,
     answered,
-    begin_transaction,
-    broker_lost,
-    commit_transaction,
     next_call,
     next_produces,
-    send,
-    send_offsets_to_transaction,
-    sent_batch,
-    sent_call,
-    verdict,
 )
 from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, failed, rested, without_end
 from kafka_proto.clients.producer.sending import OFFSETS_PARTITION, ends_unasked
 from kafka_proto.clients.producer.state import OffsetsToCommit
 from kafka_proto.log.records import MAX_SEQUENCE
-from kafka_proto.requests import (
-    AddOffsetsToTxnRequest,
-    AddOffsetsToTxnResponse,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-    Error,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProduceResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
+from kafka_proto.requests import Error
 
 JAVA, JAVA39, NEW, OLD = (FAMILIES[name] for name in ("java35", "java39", "tv2", "aiokafka"))
-BEGUN = begin_transaction(Producer(ProducerStatus.READY, 7, 0))
+BEGUN = client.begin_transaction(Producer(ProducerStatus.READY, 7, 0))
 OFFSETS = OffsetsToCommit("G", "T-0", 5, 3, "member-1")
 MORE = attrs.evolve(OFFSETS, partition="T-1", offset=6)
 E = Error
@@ -86,7 +64,7 @@ def test_codes_mean_what_they_mean_to_the_client_of_kafka(api: str) -> None:
     listed = {error: found for found, errors in KAFKAS[api].items() for error in errors} | dict.fromkeys(
         done, AnswerVerdict.DONE)
     other = AnswerVerdict.ABORTABLE if api == "ProduceRequest" else AnswerVerdict.FATAL
-    assert {error: verdict(api, error) for error in Error} == {error: listed.get(error, other) for error in Error}
+    assert [client.verdict(api, error) for error in Error] == [listed.get(error, other) for error in Error]
 
 
 def test_families_differ_in_what_their_versions_of_requests_mean() -> None:
@@ -98,27 +76,27 @@ def test_families_differ_in_what_their_versions_of_requests_mean() -> None:
     }
 
 
-def in_flight(family: Family, *batches: str, most: int = 5) -> Producer:
+def in_flight(family: client.Family, *batches: str, most: int = 5) -> Producer:
     """Return a producer of the partitions of some texts `T-0 a b`, all of whose batches are sent."""
     producer = BEGUN
     for text in batches:
         name, *records = text.split()
-        producer = send(producer, name, *records, adds_partitions=family.adds_partitions)
+        producer = client.send(producer, name, *records, adds_partitions=family.adds_partitions)
     known = tuple(sorted({*producer.partitions, *producer.new_partitions}))
     return dispatched(family, attrs.evolve(producer, new_partitions=(), partitions=known), most)
 
 
-def dispatched(family: Family, producer: Producer, most: int = 5) -> Producer:
+def dispatched(family: client.Family, producer: Producer, most: int = 5) -> Producer:
     for place, request in next_produces(family, producer, "tid1", most):
-        producer = sent_batch(producer, place, request)
+        producer = client.sent_batch(producer, place, request)
     return producer
 
 
-def called(family: Family, producer: Producer, response: Any) -> Producer:
+def called(family: client.Family, producer: Producer, response: Any) -> Producer:
     """Send the next transactional request and take its answer."""
     call = next_call(family, producer, "tid1")
     assert call is not None
-    return answered(family, sent_call(producer, call), call, response).producer
+    return answered(family, client.sent_call(producer, call), call, response).producer
 
 
 def sequences(producer: Producer) -> list[tuple[str, int]]:
@@ -132,10 +110,10 @@ def test_sequences_count_records_by_partition_and_wrap() -> None:
     assert dict(producer.next_sequence) == {"T-0": 3, "T-1": 1}
     late = attrs.evolve(in_flight(JAVA), partitions=("T-0",), next_sequence=FrozenMap({"T-0": MAX_SEQUENCE}))
     for text in "ab":
-        late = send(late, "T-0", text, adds_partitions=True)
+        late = client.send(late, "T-0", text, adds_partitions=True)
     late = dispatched(JAVA, late)
     assert sequences(late) == [("T-0", MAX_SEQUENCE), ("T-0", 0)] and late.next_sequence["T-0"] == 1
-    ((_, request),) = next_produces(JAVA, send(attrs.evolve(BEGUN, partitions=("T-0",)), "T-0", "a",
+    ((_, request),) = next_produces(JAVA, client.send(attrs.evolve(BEGUN, partitions=("T-0",)), "T-0", "a",
                                                adds_partitions=True), "tid1", 1)
     assert (request.version, request.transactional_id, request.acks) == (9, "tid1", -1)
     assert (request.batch.producer_id, request.batch.producer_epoch, request.batch.is_transactional) == (7, 0, True)
@@ -145,11 +123,11 @@ def test_retried_batch_keeps_its_sequence_and_those_behind_it_wait() -> None:
     """After a pause, one of a partition at a time, in order; another partition is not held up."""
     producer = in_flight(JAVA, "T-0 a", "T-0 b", "T-1 c")
     ((_, first),) = [one for one in enumerate(requests_of(producer)) if one[0] == 0]
-    producer = answered(JAVA, producer, first, ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
+    producer = answered(JAVA, producer, first, requests.ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
     assert producer.batches[0] == Batch("T-0", ("a",), 0, in_flight=False, backs_off=True)
-    waiting = send(producer, "T-0", "d", adds_partitions=True)
+    waiting = client.send(producer, "T-0", "d", adds_partitions=True)
     assert next_produces(JAVA, waiting, "tid1", 5) == () and backs_off(producer)
-    both = broker_lost(producer, ["T-0"], was_called=False)
+    both = client.broker_lost(producer, ["T-0"], was_called=False)
     assert [batch.in_flight for batch in both.batches] == [False, False, True]
     ready = rested(both)
     assert not backs_off(ready)
@@ -168,13 +146,14 @@ def test_nothing_is_sent_twice_or_before_its_partition_is_added() -> None:
     """What is in flight stays so; a partition that is not part of the transaction waits."""
     producer = in_flight(JAVA, "T-0 a")
     assert next_produces(JAVA, producer, "tid1", 5) == ()
-    assert next_produces(JAVA, send(producer, "T-1", "b", adds_partitions=True), "tid1", 5) == ()
-    assert send(producer, "T-0", "b", adds_partitions=True).new_partitions == ()
-    assert send(BEGUN, "T-1", "b", adds_partitions=True).new_partitions == ("T-1",)
-    assert send(BEGUN, "T-1", "b", adds_partitions=False).partitions == ("T-1",)
+    assert next_produces(JAVA, client.send(producer, "T-1", "b", adds_partitions=True), "tid1", 5) == ()
+    assert client.send(producer, "T-0", "b", adds_partitions=True).new_partitions == ()
+    assert client.send(BEGUN, "T-1", "b", adds_partitions=True).new_partitions == ("T-1",)
+    assert client.send(BEGUN, "T-1", "b", adds_partitions=False).partitions == ("T-1",)
     dead = failed(producer, E.PRODUCER_FENCED)
     assert dead == attrs.evolve(producer, status=ProducerStatus.FATAL_ERROR, last_error=E.PRODUCER_FENCED, batches=())
-    assert failed(sent_call(producer, EndTxnRequest(3, "tid1", 7, 0, True)), E.PRODUCER_FENCED).call is None
+    calling = client.sent_call(producer, requests.EndTxnRequest(3, "tid1", 7, 0, True))
+    assert failed(calling, E.PRODUCER_FENCED).call is None
     assert next_produces(JAVA, attrs.evolve(producer, status=dead.status, batches=(Batch("T-0", ("b",)),)),
                          "tid1", 5) == ()
     assert next_call(JAVA, attrs.evolve(producer, status=dead.status, new_partitions=("T-1",)), "tid1") is None
@@ -182,45 +161,47 @@ def test_nothing_is_sent_twice_or_before_its_partition_is_added() -> None:
 
 def test_call_is_sent_once_and_again_as_it_was() -> None:
     """Not while it is under way, after a pause, or on a new connection at once; one at a time."""
-    producer = commit_transaction(in_flight(JAVA))
+    producer = client.commit_transaction(in_flight(JAVA))
     producer = attrs.evolve(producer, partitions=("T-0",))
     end = next_call(JAVA, producer, "tid1")
-    assert end == EndTxnRequest(3, "tid1", 7, 0, True)
-    under_way = sent_call(producer, end)
+    assert end == requests.EndTxnRequest(3, "tid1", 7, 0, True)
+    under_way = client.sent_call(producer, end)
     assert next_call(JAVA, under_way, "tid1") is None
     for error in (E.CONCURRENT_TRANSACTIONS, E.NOT_COORDINATOR):
-        again = answered(JAVA, under_way, end, EndTxnResponse(error)).producer
+        again = answered(JAVA, under_way, end, requests.EndTxnResponse(error)).producer
         assert next_call(JAVA, again, "tid1") is None and backs_off(again)
         assert next_call(JAVA, rested(again), "tid1") is end
-    assert next_call(JAVA, broker_lost(under_way, (), was_called=True), "tid1") is end
-    assert next_call(JAVA, broker_lost(under_way, (), was_called=False), "tid1") is None
-    dead = answered(JAVA, under_way, end, EndTxnResponse(E.PRODUCER_FENCED))
+    assert next_call(JAVA, client.broker_lost(under_way, (), was_called=True), "tid1") is end
+    assert next_call(JAVA, client.broker_lost(under_way, (), was_called=False), "tid1") is None
+    dead = answered(JAVA, under_way, end, requests.EndTxnResponse(E.PRODUCER_FENCED))
     assert (dead.producer.call, dead.error) == (None, E.PRODUCER_FENCED)
 
 
 def test_calls_come_in_the_order_of_kafkas_priorities() -> None:
     """Partitions, offsets with their group, batches, the end; nothing after an abortable error."""
-    producer = send_offsets_to_transaction(send(BEGUN, "T-0", "a", adds_partitions=True), OFFSETS)
-    producer = commit_transaction(send_offsets_to_transaction(producer, MORE))
-    assert next_call(JAVA, producer, "tid1") == AddPartitionsToTxnRequest(3, "tid1", 7, 0, ("T-0",))
-    producer = called(JAVA, producer, AddPartitionsToTxnResponse(FrozenMap({"T-0": E.NONE})))
+    producer = client.send_offsets_to_transaction(client.send(BEGUN, "T-0", "a", adds_partitions=True), OFFSETS)
+    producer = client.commit_transaction(client.send_offsets_to_transaction(producer, MORE))
+    assert next_call(JAVA, producer, "tid1") == requests.AddPartitionsToTxnRequest(3, "tid1", 7, 0, ("T-0",))
+    producer = called(JAVA, producer, requests.AddPartitionsToTxnResponse(FrozenMap({"T-0": E.NONE})))
     assert (producer.partitions, producer.new_partitions) == (("T-0",), ())
-    assert next_call(JAVA, producer, "tid1") == AddOffsetsToTxnRequest(3, "tid1", 7, 0, OFFSETS_PARTITION)
-    producer = called(JAVA, producer, AddOffsetsToTxnResponse(E.NONE))
+    assert next_call(JAVA, producer, "tid1") == requests.AddOffsetsToTxnRequest(3, "tid1", 7, 0, OFFSETS_PARTITION)
+    producer = called(JAVA, producer, requests.AddOffsetsToTxnResponse(E.NONE))
     for offsets in (OFFSETS, MORE):
-        assert next_call(JAVA, producer, "tid1") == TxnOffsetCommitRequest(
+        assert next_call(JAVA, producer, "tid1") == requests.TxnOffsetCommitRequest(
             3, "tid1", "G", 7, 0, offsets.partition, offsets.offset, 3, "member-1")
-        producer = called(JAVA, producer, TxnOffsetCommitResponse(E.NONE))
+        producer = called(JAVA, producer, requests.TxnOffsetCommitResponse(E.NONE))
     assert (producer.offsets, producer.groups) == ((), ("G",))
     assert next_call(JAVA, producer, "tid1") is None
     producer = dispatched(JAVA, producer)
+    assert next_call(JAVA, producer, "tid1") is None
     (request,) = requests_of(producer)
-    producer = answered(JAVA, producer, request, ProduceResponse(E.NONE, 0)).producer
-    assert next_call(JAVA, producer, "tid1") == EndTxnRequest(3, "tid1", 7, 0, True)
+    producer = answered(JAVA, producer, request, requests.ProduceResponse(E.NONE, 0)).producer
+    assert next_call(JAVA, producer, "tid1") == requests.EndTxnRequest(3, "tid1", 7, 0, True)
     stopped = attrs.evolve(producer, status=ProducerStatus.ABORTABLE_ERROR, new_partitions=("T-1",))
     assert next_call(JAVA, stopped, "tid1") is None
     assert next_call(JAVA, attrs.evolve(BEGUN, partitions=("T-0",)), "tid1") is None
-    assert isinstance(next_call(NEW, send_offsets_to_transaction(BEGUN, OFFSETS), "tid1"), TxnOffsetCommitRequest)
+    first = next_call(NEW, client.send_offsets_to_transaction(BEGUN, OFFSETS), "tid1")
+    assert isinstance(first, requests.TxnOffsetCommitRequest)
 
 
 def test_one_refused_partition_of_several_decides() -> None:
@@ -228,37 +209,38 @@ def test_one_refused_partition_of_several_decides() -> None:
     producer = attrs.evolve(BEGUN, new_partitions=("T-0", "T-1"))
     add = next_call(JAVA, producer, "tid1")
     errors = FrozenMap({"T-0": E.NONE, "T-1": E.TRANSACTION_ABORTABLE})
-    found = answered(JAVA, sent_call(producer, add), add, AddPartitionsToTxnResponse(errors))
+    found = answered(JAVA, client.sent_call(producer, add), add, requests.AddPartitionsToTxnResponse(errors))
     assert (found.verdict, found.error) == (AnswerVerdict.ABORTABLE, E.TRANSACTION_ABORTABLE)
     assert (found.producer.status, found.producer.new_partitions) == (ProducerStatus.ABORTABLE_ERROR, ())
 
 
 def test_abort_gives_up_what_was_not_sent_and_asks_to_abort() -> None:
     """Batches, partitions and offsets; one of which nobody knows ends unasked."""
-    producer = send(in_flight(JAVA, "T-0 a"), "T-1", "b", adds_partitions=True)
-    aborting = abort_transaction(send_offsets_to_transaction(producer, OFFSETS))
+    producer = client.send(in_flight(JAVA, "T-0 a"), "T-1", "b", adds_partitions=True)
+    aborting = client.abort_transaction(client.send_offsets_to_transaction(producer, OFFSETS))
     assert sequences(aborting) == [("T-0", 0)] and (aborting.new_partitions, aborting.offsets) == ((), ())
-    assert next_call(JAVA, attrs.evolve(aborting, batches=()), "tid1") == EndTxnRequest(3, "tid1", 7, 0, False)
-    unknown = abort_transaction(send(BEGUN, "T-0", "a", adds_partitions=True))
+    assert next_call(JAVA, attrs.evolve(aborting, batches=()), "tid1") == requests.EndTxnRequest(3, "tid1", 7, 0, False)
+    unknown = client.abort_transaction(client.send(BEGUN, "T-0", "a", adds_partitions=True))
     assert ends_unasked(unknown) and without_end(unknown) == Producer(ProducerStatus.READY, 7, 0)
     for known in (aborting, attrs.evolve(unknown, groups=("G",)), attrs.evolve(unknown, offsets=(OFFSETS,)),
                   attrs.evolve(unknown, batches=aborting.batches), attrs.evolve(unknown, is_ended=True),
                   attrs.evolve(unknown, last_error=E.INVALID_PRODUCER_ID_MAPPING), BEGUN,
-                  sent_call(unknown, EndTxnRequest(3, "tid1", 7, 0, False))):
+                  client.sent_call(unknown, requests.EndTxnRequest(3, "tid1", 7, 0, False))):
         assert not ends_unasked(known)
     bumped = without_end(attrs.evolve(unknown, needs_new_epoch=True))
-    assert bumped.is_ended and isinstance(next_call(JAVA, bumped, "tid1"), InitProducerIdRequest)
+    assert bumped.is_ended and isinstance(next_call(JAVA, bumped, "tid1"), requests.InitProducerIdRequest)
 
 
 def test_next_transaction_goes_on_with_its_sequences_or_begins_anew_with_its_epoch() -> None:
     """EndTxn from version 5 brings an epoch, in which sequences are 0; before it they go on."""
-    ended = attrs.evolve(commit_transaction(in_flight(JAVA, "T-0 a")), batches=())
-    after = called(JAVA, ended, EndTxnResponse(E.NONE))
+    ended = attrs.evolve(client.commit_transaction(in_flight(JAVA, "T-0 a")), batches=())
+    after = called(JAVA, ended, requests.EndTxnResponse(E.NONE))
     assert after == Producer(ProducerStatus.READY, 7, 0, next_sequence=FrozenMap({"T-0": 1}))
-    assert called(NEW, ended, EndTxnResponse(E.NONE, 8, 0)) == Producer(ProducerStatus.READY, 8, 0)
-    assert called(JAVA39, attrs.evolve(ended, needs_new_epoch=True), EndTxnResponse(E.NONE)).is_ended
+    assert next_call(NEW, ended, "tid1") == requests.EndTxnRequest(5, "tid1", 7, 0, True)
+    assert called(NEW, ended, requests.EndTxnResponse(E.NONE, 8, 0)) == Producer(ProducerStatus.READY, 8, 0)
+    assert called(JAVA39, attrs.evolve(ended, needs_new_epoch=True), requests.EndTxnResponse(E.NONE)).is_ended
     fresh = called(JAVA, Producer(ProducerStatus.INITIALIZING, next_sequence=FrozenMap({"T-0": 1})),
-                   InitProducerIdResponse(E.NONE, 9, 3))
+                   requests.InitProducerIdResponse(E.NONE, 9, 3))
     assert fresh == Producer(ProducerStatus.READY, 9, 3)
 
 
@@ -267,54 +249,54 @@ def test_next_transaction_goes_on_with_its_sequences_or_begins_anew_with_its_epo
     (OLD, ProducerStatus.FATAL_ERROR, False),
 ])
 def test_unknown_mapping_is_aborted_by_a_new_epoch_where_the_client_can(
-    family: Family, status: ProducerStatus, bumps: bool
+    family: client.Family, status: ProducerStatus, bumps: bool
 ) -> None:
     """No EndTxn: the coordinator does not know the producer; an old client can only be closed."""
     producer = attrs.evolve(BEGUN, new_partitions=("T-0",), partitions=("T-1",))
-    answer = AddPartitionsToTxnResponse(FrozenMap({"T-0": E.INVALID_PRODUCER_ID_MAPPING}))
+    answer = requests.AddPartitionsToTxnResponse(FrozenMap({"T-0": E.INVALID_PRODUCER_ID_MAPPING}))
     after = called(family, producer, answer)
     assert (after.status, after.needs_new_epoch) == (status, bumps)
     if status is ProducerStatus.ABORTABLE_ERROR:
-        init = next_call(family, abort_transaction(after), "tid1")
-        assert init == InitProducerIdRequest(family.init_producer_id, "tid1", 60_000, 7, 0)
+        init = next_call(family, client.abort_transaction(after), "tid1")
+        assert init == requests.InitProducerIdRequest(family.init_producer_id, "tid1", 60_000, 7, 0)
 
 
 def test_refused_batch_moves_those_behind_it_down() -> None:
     """Of its partition, when they are not in flight; and the transaction has to be aborted, with a new epoch."""
     producer = in_flight(JAVA, "T-0 a b", "T-1 c", "T-0 d", "T-0 e")
-    requests = requests_of(producer)
-    producer = answered(JAVA, producer, requests[2], ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
-    unsent = send(producer, "T-0", "f", adds_partitions=True)
-    found = answered(JAVA, unsent, requests[0], ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    carried = requests_of(producer)
+    producer = answered(JAVA, producer, carried[2], requests.ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
+    unsent = client.send(producer, "T-0", "f", adds_partitions=True)
+    found = answered(JAVA, unsent, carried[0], requests.ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
     assert (found.verdict, found.producer.needs_new_epoch) == (AnswerVerdict.ABORTABLE, True)
     assert sequences(found.producer) == [("T-1", 0), ("T-0", 0), ("T-0", 3)]
     assert dict(found.producer.next_sequence) == {"T-0": 2, "T-1": 1}
-    waits = answered(JAVA, producer, requests[3], ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    waits = answered(JAVA, producer, carried[3], requests.ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
     assert waits.verdict is AnswerVerdict.RETRY
-    middle = answered(JAVA, producer, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
+    middle = answered(JAVA, producer, carried[2], requests.ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
     assert sequences(middle) == [("T-0", 0), ("T-1", 0), ("T-0", 3)]
-    waiting = broker_lost(producer, ["T-0", "T-1"], was_called=False)
-    moved = answered(JAVA, waiting, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
+    waiting = client.broker_lost(producer, ["T-0", "T-1"], was_called=False)
+    moved = answered(JAVA, waiting, carried[2], requests.ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
     assert sequences(moved) == [("T-0", 0), ("T-1", 0), ("T-0", 2)]
-    first = answered(JAVA, waiting, requests[0], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
+    first = answered(JAVA, waiting, carried[0], requests.ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
     assert sequences(first) == [("T-1", 0), ("T-0", 0), ("T-0", 1)]
-    fatal = answered(JAVA, producer, requests[0], ProduceResponse(E.PRODUCER_FENCED)).producer
+    fatal = answered(JAVA, producer, carried[0], requests.ProduceResponse(E.PRODUCER_FENCED)).producer
     assert (fatal.status, fatal.batches) == (ProducerStatus.FATAL_ERROR, ())
-    done = answered(JAVA, producer, requests[1], ProduceResponse(E.NONE, 4))
+    done = answered(JAVA, producer, carried[1], requests.ProduceResponse(E.NONE, 4))
     assert done.acknowledged == ("c",) and sequences(done.producer) == [("T-0", 0), ("T-0", 2), ("T-0", 3)]
-    assert answered(JAVA, BEGUN, requests[1], ProduceResponse(E.NONE, 4)).producer == BEGUN
+    assert answered(JAVA, BEGUN, carried[1], requests.ProduceResponse(E.NONE, 4)).producer == BEGUN
 
 
 def test_error_of_one_request_keeps_the_epoch_and_error_while_aborting_goes_on() -> None:
     """Only a lost sequence needs a new epoch; once needed it stays so; an abort is not begun again."""
     producer = attrs.evolve(BEGUN, partitions=("T-0",), offsets=(OFFSETS,), groups=("G",),
                             batches=(Batch("T-0", ("a",)), Batch("T-0", ("b",), 4, in_flight=True)))
-    after = called(JAVA, producer, TxnOffsetCommitResponse(E.ILLEGAL_GENERATION))
+    after = called(JAVA, producer, requests.TxnOffsetCommitResponse(E.ILLEGAL_GENERATION))
     assert (after.status, after.needs_new_epoch, after.offsets) == (ProducerStatus.ABORTABLE_ERROR, False, ())
     assert sequences(after) == [("T-0", 4)]
-    needed = called(JAVA, attrs.evolve(producer, needs_new_epoch=True), TxnOffsetCommitResponse(E.ILLEGAL_GENERATION))
-    assert needed.needs_new_epoch
-    aborting = abort_transaction(in_flight(JAVA, "T-0 a"))
+    refused = requests.TxnOffsetCommitResponse(E.ILLEGAL_GENERATION)
+    assert called(JAVA, attrs.evolve(producer, needs_new_epoch=True), refused).needs_new_epoch
+    aborting = client.abort_transaction(in_flight(JAVA, "T-0 a"))
     given_up = delivery_timed_out(JAVA, aborting)
     assert (given_up.status, given_up.batches, given_up.needs_new_epoch) == (aborting.status, (), True)
     assert [delivery_timed_out(family, in_flight(family, "T-0 a")).needs_new_epoch
@@ -323,14 +305,14 @@ def test_error_of_one_request_keeps_the_epoch_and_error_while_aborting_goes_on()
 
 def test_answer_is_taken_only_for_the_batch_that_its_request_carried() -> None:
     """Not for one of the next epoch with its sequence, of another partition, or with other records."""
-    producer = send(send(BEGUN, "T-0", "a", adds_partitions=False), "T-1", "a", adds_partitions=False)
+    producer = client.send(client.send(BEGUN, "T-0", "a", adds_partitions=False), "T-1", "a", adds_partitions=False)
     sent = dict(next_produces(NEW, producer, "tid1", 5))
     for place, request in sent.items():
-        producer = sent_batch(producer, place, request)
-    answer = ProduceResponse(Error.NONE, 0)
+        producer = client.sent_batch(producer, place, request)
+    answer = requests.ProduceResponse(Error.NONE, 0)
     assert [batch.partition for batch in answered(NEW, producer, sent[1], answer).producer.batches] == ["T-0"]
     for other in (attrs.evolve(producer, producer_epoch=1), in_flight(NEW, "T-0 b"), BEGUN):
-        assert answered(NEW, other, sent[0], answer) == AfterAnswer(other, AnswerVerdict.DONE)
+        assert answered(NEW, other, sent[0], answer) == client.AfterAnswer(other, AnswerVerdict.DONE)
 
 
 @pytest.mark.parametrize("error", [E.INVALID_PRODUCER_ID_MAPPING, E.UNKNOWN_PRODUCER_ID, E.TRANSACTION_ABORTABLE])
@@ -340,11 +322,11 @@ def test_abort_that_is_refused_is_not_asked_for_again(error: Error) -> None:
     for needs, after in ((False, ProducerStatus.FATAL_ERROR), (True, ProducerStatus.ABORTING_TRANSACTION)):
         producer = attrs.evolve(aborting, needs_new_epoch=needs)
         end = next_call(JAVA, producer, "tid1")
-        assert isinstance(end, EndTxnRequest)
-        refused = answered(JAVA, sent_call(producer, end), end, EndTxnResponse(error)).producer
+        assert isinstance(end, requests.EndTxnRequest)
+        refused = answered(JAVA, client.sent_call(producer, end), end, requests.EndTxnResponse(error)).producer
         assert refused.status is after
         following = next_call(JAVA, refused, "tid1")
-        assert following == (InitProducerIdRequest(4, "tid1", 60_000, 7, 0) if needs else None)
+        assert following == (requests.InitProducerIdRequest(4, "tid1", 60_000, 7, 0) if needs else None)
 
 
 @pytest.mark.parametrize("error", [E.NONE, E.NOT_COORDINATOR, E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE])
@@ -352,10 +334,52 @@ def test_nothing_follows_from_an_answer_once_a_batch_has_failed_for_good(error: 
     """A batch and a transactional request may be under way at once; the answer that comes second is only noted."""
     producer = in_flight(NEW, "T-0 a")
     (batch,) = requests_of(producer)
-    producer = send_offsets_to_transaction(producer, OFFSETS)
+    producer = client.send_offsets_to_transaction(producer, OFFSETS)
     call = next_call(NEW, producer, "tid1")
-    assert isinstance(call, TxnOffsetCommitRequest)
-    over = answered(NEW, sent_call(producer, call), batch, ProduceResponse(E.INVALID_PRODUCER_ID_MAPPING, 0)).producer
+    assert isinstance(call, requests.TxnOffsetCommitRequest)
+    for_good = requests.ProduceResponse(E.INVALID_PRODUCER_ID_MAPPING, 0)
+    over = answered(NEW, client.sent_call(producer, call), batch, for_good).producer
     assert over.status is ProducerStatus.FATAL_ERROR
-    found = answered(NEW, over, call, TxnOffsetCommitResponse(error))
+    found = answered(NEW, over, call, requests.TxnOffsetCommitResponse(error))
     assert (found.producer, found.error) == (over, error)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_so_many_batches_of_a_partition_are_in_flight(most: int) -> None:
+    """At most five, as many as a leader remembers."""
+    producer = in_flight(JAVA, *(f"T-0 {text}" for text in "abcdef"), most=most)
+    assert sum(batch.in_flight for batch in producer.batches) == most
+
+
+def test_after_an_abortable_error_a_client_that_can_asks_for_a_new_epoch() -> None:
+    """EndTxn(abort), then InitProducerId with id and epoch (KIP-360); an older client goes on as before."""
+    for family, bumps in ((JAVA, True), (OLD, False)):
+        timed_out = delivery_timed_out(family, in_flight(family, "T-0 a"))
+        assert timed_out.status is ProducerStatus.ABORTABLE_ERROR
+        aborting = client.abort_transaction(timed_out)
+        end = next_call(family, aborting, "tid1")
+        assert isinstance(end, requests.EndTxnRequest) and not end.committed
+        after = called(family, aborting, requests.EndTxnResponse(E.NONE))
+        init = next_call(family, after, "tid1")
+        assert (init == requests.InitProducerIdRequest(4, "tid1", 60_000, 7, 0)) is bumps
+        if bumps:
+            after = called(family, after, requests.InitProducerIdResponse(E.NONE, 7, 1))
+        assert (after.status, after.producer_epoch) == (ProducerStatus.READY, int(bumps))
+
+
+@pytest.mark.parametrize("api", ["ProduceRequest", "EndTxnRequest"])
+def test_each_code_of_an_answer_leads_where_the_table_says(api: str) -> None:
+    """Fatal ends the producer, abortable the transaction, the rest asks again as it was."""
+    for error in Error:
+        expected = client.verdict(api, error)
+        if api == "ProduceRequest":
+            producer = in_flight(JAVA, "T-0 a")
+            found = answered(JAVA, producer, *requests_of(producer), requests.ProduceResponse(error))
+        else:
+            producer = attrs.evolve(BEGUN, status=ProducerStatus.COMMITTING_TRANSACTION, partitions=("T-0",))
+            end = requests.EndTxnRequest(3, "tid1", 7, 0, True)
+            found = answered(JAVA, client.sent_call(producer, end), end, requests.EndTxnResponse(error))
+        assert found.verdict is expected
+        status = found.producer.status
+        assert (status is ProducerStatus.FATAL_ERROR) is (expected is AnswerVerdict.FATAL)
+        assert (status is ProducerStatus.ABORTABLE_ERROR) is (expected is AnswerVerdict.ABORTABLE)

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import pytest
+from support.brokers.leader import log_of
 
 from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scenario, model_of
 from kafka_proto.broker.ghosts import spans
@@ -13,7 +14,7 @@ from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.reader import ReaderState
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.topics import shown
-from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
+from kafka_proto.log import Marker, RecordBatch, marker_batch, with_high_watermark
 from kafka_proto.requests import OFFSETS_PARTITION
 
 KINDS = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, None: EntryKind.OPEN}
@@ -86,12 +87,10 @@ def test_replicas_of_all_partitions_are_shown() -> None:
 @pytest.mark.parametrize("high_watermark", [0, 2, 4])
 def test_marks_of_a_log_that_is_not_replicated_yet(high_watermark: int) -> None:
     """The last stable offset is the first open record, and never above the high watermark; a plain record is plain."""
-    log = EMPTY_LOG
-    for batch in (
+    log = log_of(
         RecordBatch(("plain",)), RecordBatch(("a", "b"), 7, 0, 0, is_transactional=True),
         marker_batch(7, 0, Marker.COMMIT, 3), RecordBatch(("c",), 8, 1, 0, is_transactional=True),
-    ):
-        log = append(log, batch)
+    )
     found = shown("T-0", "b1", with_high_watermark(log, high_watermark), {"r1": (1, ("plain",))})
     kinds = [str(entry.kind) for entry in found.entries]
     assert kinds == ["plain", "committed", "committed", "commit marker", "open"]

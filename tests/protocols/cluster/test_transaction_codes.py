@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import pytest
-from support.brokers.node import Node, elect, handle, new_node
+from support.brokers.node import elected, new_node
 from support.paths import RECORDED
+from support.runs.made_runs import scenario_runs, states_of
 
-from harness.model import Scenario, State, find_scenario, model_of
-from harness.simulate.runs.plan import plan_of
-from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
-from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.strategy import RandomStrategy
+from harness.model import find_scenario, model_of
+from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
@@ -28,14 +25,7 @@ from kafka_proto.cluster.properties import WITNESSES
 from kafka_proto.cluster.scenarios import SCENARIOS
 from kafka_proto.conformance import load, play
 from kafka_proto.log import RecordBatch
-from kafka_proto.requests import (
-    DeleteRecordsRequest,
-    Error,
-    InitProducerIdRequest,
-    ProduceRequest,
-    ProduceResponse,
-    WriteTxnMarkersRequest,
-)
+from kafka_proto.requests import Error
 
 CODES = {
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",
@@ -46,7 +36,7 @@ CODES = {
 """Those of the protocol. No broker since 1.0 answers DUPLICATE_SEQUENCE_NUMBER; a client takes it for success."""
 RARE = ("leaders-move", "exactly-once-epochs-run-out", "idempotent-late-answers")
 """Scenarios that reach what others do not: they are run first."""
-INIT = InitProducerIdRequest(4, "tid", 60_000)
+INIT = requests.InitProducerIdRequest(4, "tid", 60_000)
 
 
 def codes_in(step: Any) -> Iterator[str]:
@@ -81,23 +71,15 @@ def unrecorded() -> set[str]:
         if fails is not None:
             _, effects = role.append_failed(after, "tid", fails)
         found |= {effect.answer.error for effect in effects if isinstance(effect, AnsweredRequest)}
-    node, _ = handle(elect(new_node(KIP_890_4_4, ("T-0",))), INIT)
+    node = new_node(KIP_890_4_4)
+    elected(node)
+    node.ask(INIT)
     for epoch in (1, 0):
-        marker = WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)
-        node, answer = handle(node, marker)
-        found |= {error for error in answer.errors.values()}
-    found.add(after_deletion(new_node(KIP_98, ("T-0",))))
+        found |= set(node.ask(requests.WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)).errors.values())
+    first = requests.ProduceRequest(7, None, -1, "T-0", RecordBatch(("x",), 7, 0, 0))
+    node = new_node(KIP_98, first, requests.DeleteRecordsRequest(1, "T-0", -1))
+    found.add(node.ask(attrs.evolve(first, batch=attrs.evolve(first.batch, base_sequence=1))).error)
     return {error.value for error in found}
-
-
-def after_deletion(node: Node) -> Error:
-    """Return what a producer is told whose records are deleted."""
-    batch = RecordBatch(("x",), 7, 0, 0)
-    for request in (ProduceRequest(7, None, -1, "T-0", batch), DeleteRecordsRequest(1, "T-0", -1)):
-        node, _ = handle(node, request)
-    _, answer = handle(node, ProduceRequest(7, None, -1, "T-0", attrs.evolve(batch, base_sequence=1)))
-    assert isinstance(answer, ProduceResponse)
-    return answer.error
 
 
 def test_every_code_is_answered() -> None:
@@ -105,26 +87,14 @@ def test_every_code_is_answered() -> None:
     assert CODES - recorded() - unrecorded() == set()
 
 
-def states_of(scenario: Scenario, run: Run) -> Iterable[State]:
-    """Yield the states of a run, from the first."""
-    model = model_of(scenario)
-    state = model.initial_states()[0]
-    yield state
-    for chosen in run.trail.choices:
-        state = model.apply(state, next(one for one in model.choices(state) if one.label == chosen.label))
-        yield state
-
-
 def test_every_witness_is_reached_and_every_verdict_taken() -> None:
     """In few runs of each scenario: a client retries, looks up again, aborts, fails for good."""
     missing, verdicts = set(WITNESSES), {known.value for known in AnswerVerdict}
     for scenario in sorted(SCENARIOS, key=lambda row: row.name not in RARE):
-        tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-        for seed in range(3 if scenario.name.startswith("leaders") else 20):
-            run = run_plain(tables, plan, RandomStrategy(seed))
+        for run in scenario_runs(scenario, "random", 3 if scenario.name.startswith("leaders") else 20):
             missing -= run.witnessed
             if verdicts:
-                *_, last = states_of(scenario, run)
+                *_, last = states_of(model_of(scenario), run)
                 verdicts -= {taken.partition(" ")[2] for state in last.values()
                              for taken in getattr(state, "verdicts", ())}
             if not missing and not verdicts:
@@ -138,7 +108,8 @@ def test_late_batch_is_appended_after_the_next_epoch_was_given_until_leaders_ask
     row = find_scenario(name)
     assert row is not None
     scenario = attrs.evolve(row, claims=())
-    placement, tables, plan = Placement.of(model_of(scenario).sizes), Tables(model_of(scenario)), plan_of(scenario)
-    runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in range(30))
-    found = [appended_after_fencing(placement, LocalLogs(placement), states_of(scenario, run)) for run in runs]
+    model = model_of(scenario)
+    placement = Placement.of(model.sizes)
+    found = [appended_after_fencing(placement, LocalLogs(placement), states_of(model, run))
+             for run in scenario_runs(scenario, "random", 30)]
     assert any(found) is writes, next(filter(None, found), None)

@@ -1,26 +1,32 @@
-"""The actors of compaction: exhibits are found in flawed variants, and the right protocol is silent under faults."""
+"""The actors of compaction: exhibits are found in flawed variants, and the right protocol is silent under faults.
+
+Each property of theirs can fail: a published flaw or one wrong turn breaks it. The reasons are pinned in part, so that
+each sentence that a property can say is said by some bad run.
+"""
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
 
+import attrs
 import pytest
-from support.runs.compaction_runs import MODELS
-from support.runs.refinement_runs import runs_of
+from support.mutants.actor_mutants import knowing
+from support.runs.made_runs import alternating, runs_of, scenario_runs, states_of
+from support.runs.refinement_runs import acting
 from support.searches.plain_search import search
 
 from compaction.actor_properties import SAFETY
 from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
+from compaction.compactor import latest_for_key
 from compaction.scenarios import SCENARIOS
-from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
-from harness.record import Recorder, header_of, history_of
-from harness.simulate.runs.plan import Plan, everything, plan_of
-from harness.simulate.runs.run import Run
-from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.model import NO_FAULTS, Faults, Model, Scenario, Turn, find_model, find_scenario
+from harness.simulate.runs.plan import Plan, everything
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import NAMES
-from harness.simulate.trails.replay import replay_plain
 
+MODELS = PLAIN, TRIMMING = "compaction/pulsar/actors", "compaction/pulsar-trimming/actors"
 FLAWED = [row for row in SCENARIOS if row.expected is not None]
 EVERYBODY = ("broker", "producer", "r1")
 BUDGETS: dict[str, tuple[str, Faults]] = {
@@ -39,15 +45,6 @@ RUNS = 25
 """Runs under a budget; of the guided strategy, of which one costs as much as several others, a part of them."""
 
 
-def first_finding(row: Scenario, strategy: str) -> tuple[int, Run | None]:
-    """Return how many runs a strategy takes to find what a row expects, and the run."""
-    tables, plan = Tables(model_of(row)), plan_of(row)
-    for n, run in enumerate(islice(runs_of(tables, plan, strategy), WITHIN), 1):
-        if not run.verdict.ok:
-            return n, run
-    return WITHIN, None
-
-
 def twin_of(row: Scenario) -> Scenario:
     """Return the repaired row of a flawed one."""
     twin = find_scenario(row.repaired or "")
@@ -59,12 +56,9 @@ def twin_of(row: Scenario) -> Scenario:
 def test_exhibit_is_found_and_its_twin_is_silent(row: Scenario) -> None:
     """A strategy finds the expected property violated first; ten times as many runs of the twin violate nothing."""
     strategy = FINDERS.get(row.name, "random")
-    runs, run = first_finding(row, strategy)
-    assert run is not None
-    assert run.verdict.violated == row.expected
-    twin = twin_of(row)
-    tables, plan = Tables(model_of(twin)), plan_of(twin)
-    for silent in islice(runs_of(tables, plan, strategy), SILENCE * runs):
+    runs, found = next((n, run) for n, run in enumerate(scenario_runs(row, strategy, WITHIN), 1) if not run.verdict.ok)
+    assert found.verdict.violated == row.expected
+    for silent in scenario_runs(twin_of(row), strategy, SILENCE * runs):
         assert silent.verdict.ok, (silent.trail.seed, silent.verdict)
 
 
@@ -107,10 +101,8 @@ def test_witnesses_of_actors_are_reached(name: str) -> None:
     """What holds, holds of runs in which messages are dropped, brokers crash between effects, and readers return."""
     model = find_model(name).make({"keys": 1}, faults=Faults(crash=1, targets=("broker",)))
     wanted = {prop.name for prop in model.properties if prop.form == "sometimes"}
-    tables, plan = Tables(model), Plan((), steps=100)
     reached: set[str] = set()
-    sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
-    for run in islice(chain.from_iterable(zip(*sources, strict=True)), 3_000):
+    for run in alternating(Tables(model), Plan((), steps=100), 3_000):
         reached |= run.witnessed
         if reached >= wanted:
             break
@@ -123,10 +115,8 @@ def test_store_never_loses_what_it_sealed_nor_gives_an_id_twice() -> None:
     model = find_model("compaction/pulsar/actors").make(faults=Faults(crash=2, targets=("broker",)))
     tables, plan = Tables(model), Plan(SAFETY)
     for run in islice(runs_of(tables, plan, "random"), 20):
-        recorder = Recorder()
-        replay_plain(run.trail, recorder, tables)
         before = Store()
-        for state in history_of(header_of(run.trail, model, "plain"), recorder, run.verdict.to_json(), model).states():
+        for state in states_of(model, run):
             after: Store = state[BOOKKEEPER]
             for n, held in before.ledgers.items():
                 now = after.ledgers[n]
@@ -137,12 +127,107 @@ def test_store_never_loses_what_it_sealed_nor_gives_an_id_twice() -> None:
         assert before.ledgers
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_actors_have_one_digest_on_both_runtimes(name: str) -> None:
-    """A trail with crashes and faults replays on trio to the digest of the plain runtime."""
-    model = find_model(name).make(network="fifo", faults=Faults(1, 1, 1, 1, 1, 1, 1, 2, 1, targets=EVERYBODY))
-    tables, plan = Tables(model), everything(model)
-    for run in islice(runs_of(tables, plan, "random"), 5):
-        plain, on_trio = (replay(run.trail, Recorder(), tables) for replay in (replay_plain, replay_on_trio))
-        assert plain.digest == on_trio.digest
-        assert plain.trail == on_trio.trail == run.trail
+CRASH = Faults(crash=1, targets=("broker",))
+SMALL = {"messages": 2, "keys": 1}
+SHORT, TIMES, LEAST = 300, 3, 30
+"""Runs in which something wrong is found, how many times as many of the twin's runs are silent, and the fewest."""
+
+
+def serves_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A read is answered with a position and no messages."""
+    sent = tuple(attrs.evolve(answer, entries=()) for answer in turn.sent)
+    return attrs.evolve(turn, sent=sent)
+
+
+def never_finishes(before: Any, turn: Turn[Any]) -> None:
+    """The store's answer to the seal is not taken."""
+
+
+def installs_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The horizon moves over a ledger that has nothing in it."""
+    return attrs.evolve(knowing(turn, written=()), sent=turn.sent[1:])
+
+
+def deletes_the_new_ledger(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The ledger that is deleted is the one in use."""
+    return attrs.evolve(turn, sent=tuple(attrs.evolve(delete, ledger=before.context) for delete in turn.sent))
+
+
+def does_not_persist(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The cursor is not written."""
+    return knowing(turn, cursor=before.cursor)
+
+
+def keeps_tombstones(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """Phase one notes the last message of each key, whether it deletes the key or not."""
+    latest = latest_for_key((m.id, m.key) for entry in before.topic for m in entry.messages)
+    return knowing(turn, phase_one_result=attrs.evolve(turn.local.phase_one_result, latest_for_key=latest))
+
+
+def loses_values(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A reader takes down each message as a tombstone."""
+    seen = tuple(attrs.evolve(message, value=0) for message in turn.local.seen)
+    return knowing(turn, seen=seen)
+
+
+Wrong = tuple[str, str, Any]
+"""An actor, its action, and what happens instead."""
+
+
+def row(
+    prop: str, reason: str, model: str = PLAIN, settings: Mapping[str, str] | None = None, wrong: Wrong | None = None,
+    faults: Faults = NO_FAULTS, **sizes: int,
+) -> Any:
+    """Return a line of the table: what fails, how, and what makes it fail."""
+    id_ = f"{prop}-{wrong[2].__name__ if wrong else '-'.join((settings or {}).values())}"
+    return pytest.param(prop, reason, model, dict(settings or {}), wrong, faults, {**SMALL, **sizes}, id=id_)
+
+
+TABLE = [
+    row("CompactionEquivalence", "have key 1 not at all", TRIMMING, {"flaw": "PC-05"}),
+    row("CompactionEquivalence", "with the null key", PLAIN, wrong=("broker", "WriteLedger", installs_nothing)),
+    row("CompactionEquivalence", "which deletes key 1", TRIMMING,
+        wrong=("broker", "CompactorPhaseOne", keeps_tombstones)),
+    row("ReaderView", "twice: from compacted ledger", PLAIN, {"repair": "S11"}, readers=2),
+    row("ReaderView", "gets message 1 2 times", TRIMMING, {"flaw": "PC-06"}),
+    row("ReaderView", "given message 1, the latest of key", PLAIN, wrong=("broker", "ServeRead", serves_nothing)),
+    row("ReaderView", "given message 1 (null key)", PLAIN, wrong=("broker", "ServeRead", serves_nothing)),
+    row("ReaderView", "the durable cursor says", PLAIN,
+        wrong=("broker", "CompactorPhaseTwoPersistCusror", does_not_persist)),
+    row("ReaderView", "which is not in the store", PLAIN,
+        wrong=("broker", "CompactorPhaseTwoDeleteLedger", deletes_the_new_ledger)),
+    row("NoLeak", "neither cursor nor context names ledger", PLAIN, {"repair": "S12"}, faults=CRASH),
+    row("CompactionCompletes", "has not finished its compaction", PLAIN,
+        wrong=("broker", "ReceiveLedgerSealed", never_finishes)),
+    row("ReadersCatchUp", "has key 1 not at all", PLAIN, wrong=("r1", "ReceiveReadResponse", loses_values)),
+    row("CompactionHorizonCorrectness", "nor replaces it", PLAIN, wrong=("broker", "WriteLedger", installs_nothing)),
+    row("CompactedLedgerLeak", "exist at once", PLAIN, {"repair": "S12"}, faults=attrs.evolve(CRASH, crash=2)),
+    row("DuplicateNullKeyMessage", "null-key message 1 from compacted ledger 1", PLAIN, {"repair": "S11"}),
+]
+
+
+def made(model: str, settings: Mapping[str, str], wrong: Wrong | None, faults: Faults, sizes: Any) -> Model:
+    """Build a model, with one actor wrong."""
+    built = find_model(model).make(sizes, settings, faults=faults)
+    return acting(built, *wrong[1:], wrong[0]) if wrong else built
+
+
+@pytest.mark.parametrize(("prop", "reason", "model", "settings", "wrong", "faults", "sizes"), TABLE)
+def test_property_fails_where_something_is_wrong_and_holds_where_not(
+    prop: str, reason: str, model: str, settings: dict[str, str], wrong: Wrong | None, faults: Faults,
+    sizes: dict[str, int],
+) -> None:
+    """Some run of the bad variant violates the property with this reason; no run of the right one violates it."""
+    plan = Plan((prop,), steps=100, timeouts=1)
+    bad = alternating(Tables(made(model, settings, wrong, faults, sizes)), plan, SHORT)
+    runs = next(n for n, run in enumerate(bad, 1) if reason in (run.verdict.reason or ""))
+    for run in alternating(Tables(made(model, {}, None, faults, sizes)), plan, max(LEAST, TIMES * runs)):
+        assert run.verdict.ok, run.verdict
+
+
+def test_every_property_of_every_actor_model_is_in_the_table() -> None:
+    """And none is in it that no actor model has."""
+    broken = {param.values[0] for param in TABLE}
+    assert broken == {
+        prop.name for name in MODELS for prop in find_model(name).make().properties if prop.form != "sometimes"
+    }

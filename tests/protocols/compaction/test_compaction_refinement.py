@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 import pytest
-from support.mutants.actor_mutants import Mutant, knowing
-from support.runs.refinement_runs import freezing, remade
+from support.mutants.actor_mutants import knowing
+from support.runs.refinement_runs import acting, freezing, lacking, remade
 from support.searches.plain_search import search
 
 from compaction.extensions import EXTENSIONS
@@ -91,14 +91,11 @@ def judged(model: Model, action: str) -> list[Refined]:
 def test_extension_is_taken_and_missed_where_it_is_off(name: str) -> None:
     """A crash at the right moment makes it necessary; without it the same runs leave the spec."""
     model = actors(Faults(crash=1, targets=("broker",)), repair="S12")
-    assert model.refinement is not None
-    whole = model.refinement()
     found = judged(model, CRASH_AT[name])
     assert all(run.failure is None for run in found)
     assert any(run.extensions[name] for run in found)
-    others = [process for process in whole.spec.processes if process.name != "extensions"]
-    bare = attrs.evolve(whole, spec=attrs.evolve(whole.spec, processes=tuple(others)), extensions={})
-    assert any(run.failure for run in judged(attrs.evolve(model, refinement=lambda: bare), CRASH_AT[name]))
+    bare = remade(model, lambda whole: attrs.evolve(lacking("extensions")(whole), extensions={}))
+    assert any(run.failure for run in judged(bare, CRASH_AT[name]))
 
 
 @pytest.mark.parametrize("extend", [*EXTENSIONS, ",".join(EXTENSIONS)])
@@ -156,10 +153,7 @@ WRONG = {
 def test_wrong_turn_of_the_broker_leaves_the_spec(change: Any) -> None:
     """One wrong turn, and some run takes a step that the spec does not allow; without it none does."""
     model = actors()
-    processes = [
-        Mutant(process, WRONG[change], change) if process.name == "broker" else process for process in model.processes
-    ]
-    wrong = attrs.evolve(model, processes=tuple(processes))
+    wrong = acting(model, WRONG[change], change, "broker")
     early_or_late = ("CompactorPhaseTwoDeleteLedger", "CollectLedger")
     assert any(run.failure for at in early_or_late for run in judged(wrong, at))
     assert not any(run.failure for at in early_or_late for run in judged(model, at))

@@ -8,14 +8,16 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
-import attrs
 import pytest
 from support.mutants.compaction_spec_mutants import MUTANTS
+from support.mutants.spec_mutations import with_steps
 from support.paths import DATA
 from support.searches.plain_search import search
+from support.searches.spec_states import state
 
 from compaction import system
 from compaction.compactor import TRANSITIONS, CompactorState
@@ -23,7 +25,7 @@ from compaction.properties import CHECKED, FLAWED, LIVENESS
 from compaction.reader import Position, next_message, read_twice, view_from_earliest
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import spec_variables
-from harness.model import FrozenMap, Model, Process, Refusal, State, Step, Value, View
+from harness.model import FrozenMap, Model, Refusal, State, Step, Value, View
 from harness.record.tla_values import tla_encode
 
 GRAPH = "compaction_M2C2K1V1_producer_retainFalse_crash1.json.gz"
@@ -37,11 +39,11 @@ def made(sizes: str, **settings: str) -> Model:
     return SPEC.make(dict(zip(names, map(int, sizes), strict=True)), settings)
 
 
-def stutters_unfinished(model: Model, fair: bool) -> int | None:
+def stutters_unfinished(model: Model) -> int | None:
     """Return the states of a shortest behaviour that never terminates, or None.
 
     No step that changes something can be taken for ever (asserted here), so such a behaviour stutters at its end:
-    anywhere, or with weak fairness of the next-state relation only where no step changes anything.
+    with weak fairness of the next-state relation only where no step changes anything.
     """
     found = search(model, keep_graph=True)
     termination = model.property("Termination")
@@ -58,7 +60,7 @@ def stutters_unfinished(model: Model, fair: bool) -> int | None:
     assert len(free) == len(moves), "a cycle of steps that change something"
     level, length, seen = {n for n in range(found.initial) if pending[n]}, 1, set[int]()
     while level:
-        if any(not fair or not moves[n] for n in level):
+        if any(not moves[n] for n in level):
             return length
         seen |= level
         level, length = {t for n in level for t in moves[n] if pending[t]} - seen, length + 1
@@ -87,8 +89,8 @@ def test_compaction_graph_equals_the_model_checkers() -> None:
 def test_compaction_spec_variables_name_keys_that_do_not_count_from_one() -> None:
     """A function over 1..n is a list in the graphs, any other one an object; ledgers hold whole messages."""
     model = made("22210", producer="true")
-    state = changed(model, keys="20", values="10", result=PhaseOneResult(2, FrozenMap({2: 1})), ledger_1=(2,))
-    data = tla_encode(FrozenMap(spec_variables(model, state)))
+    two = changed(model, keys="20", values="10", result=PhaseOneResult(2, FrozenMap({2: 1})), ledger_1=(2,))
+    data = tla_encode(FrozenMap(spec_variables(model, two)))
     assert data["phaseOneResult"] == {"readPosition": 2, "latestForKey": {"2": 1}}
     assert data["compactedLedgers"] == [[{"id": 2, "key": 0, "value": 0}], "Nil"]
 
@@ -96,7 +98,8 @@ def test_compaction_spec_variables_name_keys_that_do_not_count_from_one() -> Non
 def changed(model: Model, keys: str = "", values: str = "", **changes: Value) -> State:
     """Return the first initial state with messages of the given keys and values (a digit each), and other changes.
 
-    `ledger_1` and so on are compacted ledgers; other names are short for variables.
+    A blank for a key is a message that is not sent. `ledger_1` and so on are compacted ledgers; other names are short
+    for variables.
     """
     names = {
         "result": "phaseOneResult", "horizon": "compactionHorizon", "context": "compactedTopicContext",
@@ -104,13 +107,12 @@ def changed(model: Model, keys: str = "", values: str = "", **changes: Value) ->
     }
     sent: dict[str, Value] = {}
     for n, key in enumerate(keys):
-        sent |= {f"messages[{n + 1}][key]": int(key), f"messages[{n + 1}][value]": int((values or keys)[n])}
+        if key != " ":
+            sent |= {f"messages[{n + 1}][key]": int(key), f"messages[{n + 1}][value]": int((values or keys)[n])}
     renamed = {
         names.get(name) or name.replace("ledger_", "compactedLedgers[") + "]": value for name, value in changes.items()
     }
-    state: State = {**model.initial_states()[0], **sent, **renamed}
-    assert state.keys() == model.initial_states()[0].keys()
-    return state
+    return state(model, {**sent, **renamed})
 
 
 READ_TWO = PhaseOneResult(2, FrozenMap({1: 2}))
@@ -130,7 +132,8 @@ BAD: list[tuple[str, dict[str, Value], dict[str, Value], str]] = [
     ("TypeSafe", {"cursor": Cursor(3, 4)}, {"cursor": Cursor(3, 3)}, "the cursor's compactedTopicContext is 4"),
     ("CompactionHorizonCorrectness", {"keys": "121", "horizon": 3, "context": 1, "ledger_1": (2,)},
      {"keys": "121", "horizon": 3, "context": 1, "ledger_1": (2, 3)},
-     "up to message 3, but compacted ledger 1 holds neither message 1 nor a later one with key 1"),
+     "readers skip the topic up to message 3, but compacted ledger 1 holds neither message 1 nor a later one with "
+     "key 1"),
     ("CompactionHorizonCorrectness", {"keys": "10", "horizon": 2, "context": 1, "ledger_1": (1,)},
      {"keys": "10", "horizon": 1, "context": 1, "ledger_1": (1,)}, "neither message 2 nor a later one with the null"),
     ("CompactionHorizonCorrectness", {"keys": "1", "horizon": 1}, {"keys": "1"}, "no compacted ledger is in the"),
@@ -172,16 +175,33 @@ def test_compaction_every_property_has_a_bad_state() -> None:
     assert {prop.name for prop in properties if prop.form != "sometimes"} == {*INVARIANTS, *LIVENESS}
 
 
-class Mutant(Process):
-    """A process whose steps are changed, or left out."""
+@pytest.mark.parametrize(("keys", "reason"), [
+    (" 1", "message 2 is sent, but message 1 is not"), ("1 1", "message 3 is sent, but message 2 is not"),
+    ("  0", "message 3 is sent, but message 2 is not"),
+])
+def test_type_safe_reports_a_gap_in_the_topic(keys: str, reason: str) -> None:
+    """Messages are a sequence: one that is sent while the one before it is not is ill typed, and named."""
+    model = made("32211", producer="true")
+    type_safe = model.property("TypeSafe")
+    assert type_safe.reason(View(changed(model, keys, "111"))) == reason
+    assert type_safe.reason(View(changed(model, "111"[: len(keys)]))) is None
 
-    def __init__(self, process: Process, change: Callable[[View, Step], Step | None]) -> None:
-        self.name = process.name
-        self._process = process
-        self._change = change
 
-    def steps(self, view: View) -> Iterable[Step]:
-        return [step for one in self._process.steps(view) if (step := self._change(view, one)) is not None]
+def test_compaction_invariants_follow_the_module_for_any_ledger() -> None:
+    """Ledgers in any order, with messages missing or twice: `none lost` and `none read twice` as the module says it."""
+    ids, null_key = range(1, 4), 0
+    ledgers = [ledger for n in range(4) for ledger in product(ids, repeat=n)]
+    for retain, keys in product(("true", "false"), product((null_key, 1, 2), repeat=3)):
+        model = made("32211", producer="true", **{"retain-null-key": retain})
+        lost, twice = (model.property(name) for name in ("CompactionHorizonCorrectness", "DuplicateNullKeyMessage"))
+        whole, key = changed(model, "".join(map(str, keys)), "111", context=1), dict(enumerate(keys, 1))
+        counted = [n for n in ids if retain == "true" or key[n] != null_key]
+        for ledger, horizon in product(ledgers, range(1, 4)):
+            view = View({**whole, "compactedLedgers[1]": ledger, "compactionHorizon": horizon})
+            kept = all(any(key[j] == key[i] and j >= i for j in ledger) for i in counted if i <= horizon)
+            assert (lost.reason(view) is None) == kept
+            once = retain == "false" or all(key[i] != null_key or i <= horizon for i in ledger)
+            assert (twice.reason(view) is None) == once
 
 
 @pytest.mark.parametrize(("name", "change", "states"), MUTANTS, ids=[name for name, *_ in MUTANTS])
@@ -191,17 +211,16 @@ def test_compaction_invariant_is_violated_by_a_mutated_step(
     """Without the mutation the invariant holds (S12 repaired where need be), with it it fails as early as it can."""
     model = made("13110", producer="true", repair="S12" if name == "DuplicateNullKeyMessage" else "")
     assert search(model, (name,)).violated is None
-    mutated = attrs.evolve(model, processes=tuple(Mutant(process, change) for process in model.processes))
-    found = search(mutated, (name,))
+    found = search(with_steps(model, change), (name,))
     assert (found.violated, found.depth) == (name, states)
 
 
 def test_compaction_termination_is_violated_by_a_missing_step() -> None:
     """A compactor that never writes leaves a run unfinished: sent, read, and nothing more."""
     model = made("12110", producer="true")
-    assert stutters_unfinished(model, fair=True) is None
-    lazy = [Mutant(p, lambda _, step: None if "Write" in step.action else step) for p in model.processes]
-    assert stutters_unfinished(attrs.evolve(model, processes=tuple(lazy)), fair=True) == 3
+    assert stutters_unfinished(model) is None
+    lazy = with_steps(model, lambda _, step: None if "Write" in step.action else step)
+    assert stutters_unfinished(lazy) == 3
 
 
 def test_compaction_repair_removes_the_leak() -> None:
@@ -225,8 +244,8 @@ def test_compaction_repair_removes_the_duplicate() -> None:
 
 def test_compaction_repair_lets_the_consumer_finish() -> None:
     """S13: as written `consumeTimes` never grows, with the repair every fair behaviour terminates."""
-    assert stutters_unfinished(made("12111", producer="true", consumer="true", repair="S11,S12"), fair=True) is not None
-    assert stutters_unfinished(made("12111", producer="true", consumer="true", repair="S13"), fair=True) is None
+    assert stutters_unfinished(made("12111", producer="true", consumer="true", repair="S11,S12")) is not None
+    assert stutters_unfinished(made("12111", producer="true", consumer="true", repair="S13")) is None
 
 
 def test_compaction_witnesses_are_all_reached() -> None:
@@ -237,14 +256,14 @@ def test_compaction_witnesses_are_all_reached() -> None:
 
 def test_compaction_table_of_the_compactor_is_a_ring_that_crashes_leave() -> None:
     """Each of the six states has one action of its own, all six in turn lead round, and a crash to phase one."""
-    state, ring = CompactorState.PHASE_ONE, []
+    at, ring = CompactorState.PHASE_ONE, []
     for _ in CompactorState:
-        (action,) = TRANSITIONS[state].keys() - {"BrokerCrash"}
-        assert TRANSITIONS[state]["BrokerCrash"] is CompactorState.PHASE_ONE
-        state = TRANSITIONS[state][action]
-        ring.append(state)
+        (action,) = TRANSITIONS[at].keys() - {"BrokerCrash"}
+        assert TRANSITIONS[at]["BrokerCrash"] is CompactorState.PHASE_ONE
+        at = TRANSITIONS[at][action]
+        ring.append(at)
     assert set(ring) == set(CompactorState) == set(TRANSITIONS)
-    assert state is CompactorState.PHASE_ONE
+    assert at is CompactorState.PHASE_ONE
 
 
 def test_compaction_reader_reads_ledger_then_topic() -> None:

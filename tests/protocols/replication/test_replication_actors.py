@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import attrs
 import pytest
-from support.runs.trio_runs import run_on_trio
+from support.mutants.actor_mutants import knowing
+from support.runs.made_runs import first_bad, runs_of, scenario_runs
+from support.runs.refinement_runs import acting
 
-from harness.model import (
-    NO_FAULTS,
-    Actor,
-    Faults,
-    FrozenMap,
-    Message,
-    Model,
-    Turn,
-    View,
-    departed,
-    find_model,
-    find_scenario,
-    model_of,
-)
-from harness.record import Recorder
-from harness.simulate.runs.plan import Plan, plan_of
-from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
+from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Model, Turn, View, departed, find_model, find_scenario
+from harness.simulate.runs.plan import Plan
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import Strategies
-from harness.simulate.strategies.strategy import RandomStrategy
-from kafka_proto.replication import leading, partition, replica_state, truncation
+from kafka_proto.replication import leading, messages, partition, replica_state, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    ReplicaError,
-)
 from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
@@ -78,91 +53,56 @@ def kip_320(
     return find_model("replication/kip-320/actors").make(sizes or SIZES, settings, network, faults)
 
 
-def first(tables: Tables, plan: Plan, strategy: str, runs: int, left_out: int = 0) -> Run | None:
-    """The first run of a strategy that violates something, among the seeds below `runs` without the first ones."""
-    source = Strategies(strategy)
-    for seed in range(left_out, runs):
-        chosen = source.run(seed)
-        assert chosen is not None
-        run = run_plain(tables, plan, chosen)
-        if not run.verdict.ok:
-            return run
-    return None
-
-
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_kip_320_keeps_every_promise_under_faults(budget: str) -> None:
     """No property of any kind fails, and everybody catches up in the end, whatever goes wrong meanwhile."""
     network, faults = BUDGETS[budget]
     tables = Tables(kip_320(network=network, faults=faults))
-    assert first(tables, Plan((*SAFETY, *LIVENESS), 120), "random", 12) is None
+    assert first_bad(islice(runs_of(tables, Plan((*SAFETY, *LIVENESS), 120), "random"), 12)) is None
 
 
 @pytest.mark.parametrize("row", [row for row in EXHIBITS if row.expected], ids=lambda row: row.name)
 def test_exhibit_is_found_and_its_twin_is_silent(row: Any) -> None:
     """A flawed version violates what it is said to, in a random run; as many of its twin's are silent."""
-    within = FOUND[row.name]
-    run = first(Tables(model_of(row)), plan_of(row), "random", within, SEEDS_LEFT_OUT.get(row.name, 0))
+    within, left_out = FOUND[row.name], SEEDS_LEFT_OUT.get(row.name, 0)
+    run = first_bad(scenario_runs(row, "random", within - left_out, left_out))
     assert run is not None and run.verdict.violated == row.expected
     twin = find_scenario(row.repaired)
     assert twin is not None and twin.sizes == row.sizes and twin.faults == row.faults and twin.claims == row.claims
-    assert first(Tables(model_of(twin)), plan_of(twin), "random", min(within, 100)) is None
+    assert first_bad(scenario_runs(twin, "random", min(within, 100))) is None
 
 
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_operations_are_silent(row: Any) -> None:
     """What operators do to a cluster breaks nothing that is claimed."""
-    assert first(Tables(model_of(row)), plan_of(row), "random", 5) is None
+    assert first_bad(scenario_runs(row, "random", 5)) is None
 
 
-Change = Callable[[Turn[Any]], Turn[Any]]
-
-
-class Mutant(Actor[Any]):
-    """An actor whose turns by some action are changed."""
-
-    def __init__(self, actor: Actor[Any], action: str, change: Change) -> None:
-        self.name, self.initial, self.may_crash = actor.name, actor.initial, actor.may_crash
-        self._actor, self._action, self._change = actor, action, change
-
-    def turns(self, local: Any) -> Iterable[Turn[Any]]:
-        return self._changed(self._actor.turns(local))
-
-    def on_message(self, local: Any, message: Message) -> Iterable[Turn[Any]]:
-        return self._changed(self._actor.on_message(local, message))
-
-    def restarted(self, local: Any) -> Any:
-        return self._actor.restarted(local)
-
-    def _changed(self, turns: Iterable[Turn[Any]]) -> list[Turn[Any]]:
-        return [self._change(turn) if turn.action == self._action else turn for turn in turns]
-
-
-def loses_all(turn: Turn[Any]) -> Turn[Any]:
+def loses_all(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A leader forgets its log when it raises its high watermark."""
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, log=()))
+    return knowing(turn, log=())
 
 
-def invents(turn: Turn[Any]) -> Turn[Any]:
+def invents(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A follower writes something else than it was sent."""
     log = tuple(ReplicaEntry(entry.epoch, f"not {entry.value}") for entry in turn.local.log)
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, log=log))
+    return knowing(turn, log=log)
 
 
-def lets_strangers_in(turn: Turn[Any]) -> Turn[Any]:
+def lets_strangers_in(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """The controller takes a member in an incarnation that it does not know."""
     quorum = turn.local.partition
     entered = FrozenMap({member: 7 for member in quorum.isr})
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, partition=attrs.evolve(quorum, entered=entered)))
+    return knowing(turn, partition=attrs.evolve(quorum, entered=entered))
 
 
-def serves_anything(turn: Turn[Any]) -> Turn[Any]:
+def serves_anything(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A consumer is given what nobody wrote."""
     reads = tuple(attrs.evolve(read, value=f"poll {n}") for n, read in enumerate(turn.local.reads))
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, reads=reads))
+    return knowing(turn, reads=reads)
 
 
-def swallows(turn: Turn[Any]) -> Turn[Any]:
+def swallows(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A leader does not answer a fetch that it could answer."""
     return attrs.evolve(turn, sent=())
 
@@ -181,11 +121,10 @@ def test_property_fails_where_an_actor_is_wrong(claim: str) -> None:
     """Each property is violated by a wrong turn of one kind, and holds in the same runs without it."""
     action, change = MUTATIONS[claim]
     sound = kip_320({**SIZES, "elections": 1, "polls": 4})
-    actors = tuple(Mutant(p, action, change) if isinstance(p, Actor) else p for p in sound.processes)
     plan = Plan((claim,), 80)
-    found = first(Tables(attrs.evolve(sound, processes=actors)), plan, "random", 40)
+    found = first_bad(islice(runs_of(Tables(acting(sound, action, change)), plan, "random"), 40))
     assert found is not None and found.verdict.violated == claim
-    assert first(Tables(sound), plan, "random", 20) is None
+    assert first_bad(islice(runs_of(Tables(sound), plan, "random"), 20)) is None
 
 
 def test_unanswered_send_is_noticed() -> None:
@@ -227,14 +166,14 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
     leads, follows = (tuple(ReplicaEntry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
     k = {name: Replica(name, VERSIONS["kip-279"]) for name in ("r1", "r2")}
     one = ReplicaState(log=leads)
-    announced = LeaderAndIsrRequest("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
+    announced = messages.LeaderAndIsrRequest("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
     one = partition.obey(k["r1"], one, attrs.evolve(announced, dest="r1")).state
     outcome = partition.obey(k["r2"], ReplicaState(log=follows), announced)
     asked = 0
-    while isinstance(outcome.state.request, OffsetsForLeaderEpochRequest):
+    while isinstance(outcome.state.request, messages.OffsetsForLeaderEpochRequest):
         asked += 1
         reply = heard(k["r1"], one, outcome.state.request).sent[0]
-        assert isinstance(reply, OffsetsForLeaderEpochResponse)
+        assert isinstance(reply, messages.OffsetsForLeaderEpochResponse)
         outcome = heard(k["r2"], outcome.state, reply)
     assert asked <= len(set(follower))
     assert len(outcome.state.log) == truncation.by_matching_records(leads, follows)
@@ -247,19 +186,28 @@ def heard(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome:
     return outcome
 
 
+def announcement(epoch: int, *others: str) -> messages.LeaderAndIsrRequest:
+    """The controller tells r1 that it leads."""
+    return messages.LeaderAndIsrRequest("r1", epoch, frozenset(("r1", *others)), 1, 0, source="controller", dest="r1")
+
+
+def in_office(version: str, s: ReplicaState, epoch: int, *others: str, flaw: str = "") -> tuple[Replica, ReplicaState]:
+    """A replica that has heard that it leads, with others in the ISR."""
+    k = Replica("r1", departed(VERSIONS[version], DEPARTURES, flaw))
+    return k, partition.obey(k, s, announcement(epoch, *others)).state
+
+
 def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
-    k = Replica("r1", VERSIONS["kip-320"])
-    announced = LeaderAndIsrRequest("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(log=(ReplicaEntry(0, "a"),)), announced).state
-    fetch = FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
+    k, leads = in_office("kip-320", ReplicaState(log=(ReplicaEntry(0, "a"),)), 2, "r2")
+    fetch = messages.FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
     refused = heard(k, leads, fetch)
-    assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
+    assert isinstance(refused.sent[0], messages.FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
     assert not refused.state.followers
     waits = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=3))
     assert waits.sent == () and set(waits.state.parked) == {"r2"} and not waits.state.followers
     served = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=2))
-    assert isinstance(served.sent[0], FetchResponse) and served.sent[0].entry == ReplicaEntry(0, "a")
+    assert isinstance(served.sent[0], messages.FetchResponse) and served.sent[0].entry == ReplicaEntry(0, "a")
     assert set(served.state.followers) == {"r2"}
     unfenced = heard(Replica("r1", VERSIONS["kip-279"]), leads, fetch)
     assert set(unfenced.state.followers) == {"r2"}
@@ -267,56 +215,39 @@ def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
 
 def test_leader_that_crashed_does_not_lead_on() -> None:
     """A replica that is started again neither leads nor follows before the controller has heard of it."""
-    k = Replica("r1", VERSIONS["kip-320"])
-    announced = LeaderAndIsrRequest("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(), announced).state
+    k, leads = in_office("kip-320", ReplicaState(), 0, "r2")
     assert replica_state.leads(k, leads)
     again = replica_state.restarted(leads)
     assert not replica_state.leads(k, again) and again.leader == "r1" and again.broker_epoch == 1
-    assert not replica_state.leads(k, heard(k, again, announced).state)
+    assert not replica_state.leads(k, heard(k, again, announcement(0, "r2")).state)
     assert leading.append(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
 
 
 def test_proposed_members_count_from_the_moment_of_sending() -> None:
     """KIP-497: with a proposal out, the high watermark waits for the new member; RP-10 does not."""
-    isr = frozenset(("r1",))
-    announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
-    for version, rises in ((VERSIONS["async-isr"], False),
-                           (departed(VERSIONS["async-isr"], DEPARTURES, "RP-10"), True)):
-        k = Replica("r1", version)
-        s = partition.obey(k, ReplicaState(), announced).state
-        s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+    for flaw, rises in (("", False), ("RP-10", True)):
+        k, s = in_office("async-isr", ReplicaState(), 0, flaw=flaw)
+        s = heard(k, s, messages.FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
         assert leading.may_expand_isr(k, s, "r2")
-        proposed = leading.propose_isr(k, s, isr | {"r2"})
-        assert isinstance(proposed.sent[0], AlterPartitionRequest) and proposed.sent[0].broker_epochs["r2"] == 0
+        proposed = leading.propose_isr(k, s, frozenset(("r1", "r2")))
+        (sent,) = proposed.sent
+        assert isinstance(sent, messages.AlterPartitionRequest) and sent.broker_epochs["r2"] == 0
         s = leading.append(k, proposed.state, "m", "all", None).state
         assert leading.may_increase_high_watermark(k, s) is rises
 
 
 def test_refusal_is_of_the_proposal_that_it_names() -> None:
     """A late refusal of an earlier proposal for the same epoch leaves the present one alone; its own ends it."""
-    k, isr = Replica("r1", VERSIONS["async-isr"]), frozenset(("r1",))
-    announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
-    s = partition.obey(k, ReplicaState(), announced).state
-    s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+    (k, s), isr = in_office("async-isr", ReplicaState(), 0), frozenset(("r1",))
+    s = heard(k, s, messages.FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
     s = leading.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
-        refusal = AlterPartitionResponse(
-            ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}), source="controller", dest="r1"
+        refusal = messages.AlterPartitionResponse(
+            messages.ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}),
+            source="controller", dest="r1",
         )
         after = heard(k, s, refusal).state
         assert (after.proposal is None, "r2" not in after.followers) == (forgotten, forgotten)
-
-
-def test_runs_have_one_digest_on_plain_and_trio() -> None:
-    """The same trail gives the same history in both runtimes, crashes and all."""
-    model = kip_320(faults=Faults(crash=1, delay=1, targets=EVERYBODY))
-    plan = Plan((*SAFETY, *LIVENESS), 80)
-    for seed in range(3):
-        tables = Tables(model)
-        plain = run_plain(tables, plan, RandomStrategy(seed), Recorder())
-        trio = run_on_trio(tables, plan, RandomStrategy(seed), Recorder())
-        assert plain.digest is not None and plain.digest == trio.digest
 
 
 def test_epoch_end_of_an_unknown_epoch_is_nothing() -> None:

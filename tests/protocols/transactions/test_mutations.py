@@ -13,24 +13,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.mutants import compaction_spec_mutants, replication_mutants
-from support.mutants.spec_mutations import (
-    ASYNC_ISR,
-    COMPACTION,
-    KIP_320,
-    MUTATIONS,
-    PULSAR,
-    WITNESSES,
-    WRITTEN,
-    Mutation,
-    Witness,
-    Written,
-    doing,
-    keeps,
-    made,
-    with_steps,
-    writes_backwards,
-)
+from support.mutants import compaction_spec_mutants, replication_mutants, spec_mutations
+from support.mutants.spec_mutations import MUTATIONS, WITNESSES, WRITTEN, Mutation, Witness, Written, keeps, made
 from support.searches.plain_search import PlainResult, search
 
 from harness.model import Property, View, find_model, model_specs
@@ -108,24 +92,24 @@ def test_witness_is_reached_by_the_sound_model_and_not_without_its_step(row: Wit
     """The sound model reaches it; with one action left out it does not, while the rest is reached as before."""
     assert twin(name, row.sizes).violated is None
     assert twin(name, row.sizes).witnessed >= {row.name, *row.rest}
-    idle = with_steps(made(name, row.sizes), lambda view, step: None if row.leaves_out(step) else step)
+    idle = spec_mutations.with_steps(made(name, row.sizes), lambda view, step: None if row.leaves_out(step) else step)
     assert search(idle).witnessed == row.rest
 
 
 def test_ledger_may_be_written_in_any_order() -> None:
     """No invariant of compaction is about the order of a ledger: backwards, they hold and fail as before."""
-    backwards = doing(writes_backwards, "CompactorPhaseTwoWrite")
-    sound = backwards(made(PULSAR, COMPACTION))
+    backwards = spec_mutations.doing(spec_mutations.writes_backwards, "CompactorPhaseTwoWrite")
+    sound = backwards(made(spec_mutations.PULSAR, spec_mutations.COMPACTION))
     assert search(sound, keeps(sound)).violated is None
-    flawed = find_model(PULSAR).make(COMPACTION, {"producer": "true"})
+    flawed = find_model(spec_mutations.PULSAR).make(spec_mutations.COMPACTION, {"producer": "true"})
     found = [search(model, ("DuplicateNullKeyMessage",)) for model in (flawed, backwards(flawed))]
     assert [(one.violated, one.depth) for one in found] == [("DuplicateNullKeyMessage", 5)] * 2
 
 
 ELSEWHERE = {
-    KIP_320: [name for name, *_ in replication_mutants.KIP_320_MUTANTS],
-    ASYNC_ISR: [name for name, *_ in replication_mutants.ASYNC_ISR_MUTANTS],
-    PULSAR: [name for name, *_ in compaction_spec_mutants.MUTANTS],
+    spec_mutations.KIP_320: [name for name, *_ in replication_mutants.KIP_320_MUTANTS],
+    spec_mutations.ASYNC_ISR: [name for name, *_ in replication_mutants.ASYNC_ISR_MUTANTS],
+    spec_mutations.PULSAR: [name for name, *_ in compaction_spec_mutants.MUTANTS],
 }
 """The invariants for which the tests of single models have mutations."""
 
@@ -142,7 +126,8 @@ def test_every_invariant_of_every_spec_model_has_a_mutation() -> None:
     elsewhere = {(model, name) for model, names in ELSEWHERE.items() for name in names}
     assert here | elsewhere == named(lambda prop: prop.is_safety)
     # Elsewhere the first two fail together; here each fails alone. The third fails for another reason here.
-    assert here & elsewhere == {(KIP_320, "WeakIsr"), (KIP_320, "StrongIsr"), (PULSAR, "TypeSafe")}
+    kip_320, pulsar = spec_mutations.KIP_320, spec_mutations.PULSAR
+    assert here & elsewhere == {(kip_320, "WeakIsr"), (kip_320, "StrongIsr"), (pulsar, "TypeSafe")}
 
 
 def test_every_witness_of_every_spec_model_has_a_step_that_it_needs() -> None:

@@ -7,13 +7,15 @@ liveness, which the plain search does not check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import attrs
 import pytest
+from support.mutants.spec_mutations import with_steps
 from support.searches.plain_search import PlainResult, search
 
-from harness.model import Message, Model, Process, Step, View, find_model
+from harness.model import Model, Step, find_model
 from kafka_proto.transactions.properties import INVARIANTS, WITNESSES
 
 ONE_ID_EACH = {"c1": "tid1", "c2": "tid1", "c3": "tid2", "c4": "tid3"}
@@ -45,8 +47,19 @@ class Flaw:
     one_id_each: bool = False
     """Whether the clients keep to `ONE_ID_EACH` and only ask for producer ids."""
 
+    is_large: bool = False
+
     def __str__(self) -> str:
-        return f"{self.id}-{self.model.removeprefix('transactions/')}-{self.violates}"
+        elected = "-with-an-election" if self.is_large else ""
+        return f"{self.id}-{self.model.removeprefix('transactions/')}-{self.violates}{elected}"
+
+    def param(self, *values: object, id: str) -> Any:
+        return pytest.param(*values, id=id, marks=[pytest.mark.large] if self.is_large else [])
+
+    @property
+    def spot(self) -> tuple[str, str, str]:
+        """The flaw, the model, and how many brokers there are."""
+        return self.id, self.model, str(self.sizes["brokers"])
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -60,12 +73,15 @@ TWO_PIDS = "in b1's log of p1, tid1 has the producer ids 1 and 2"
 TAIL = "b1 follows p1 but holds 1 entry above its high watermark"
 DIFFERENT = "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks"
 SAME_PID = "ClientsHaveDifferentProducerEpochs"
-
+ELECTED = Flaw("S1", DIARY_02, sizes(3, 2, 1, 2, 1), SAME_PID, 16, "c2 and c3 both hold producer id 2 with epoch 0",
+               DIARY_02_REPAIRS, 23_337, one_id_each=True, is_large=True)
+"""A deposed leader that answers about an old id sets the source back, too: three clients and two ids are enough."""
 FLAWS = (
     Flaw("S1", DIARY_02, sizes(4, 1, 1, 3, 0), SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0",
          DIARY_02_REPAIRS, 3_736, one_id_each=True),
     Flaw("S1", GIST, sizes(4, 1, 1, 3, 0), SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0",
          GIST_REPAIRS, 4_112, one_id_each=True),
+    ELECTED,
     Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), "CommittedTidKnown", 5, UNKNOWN, DIARY_02_REPAIRS, 11_687),
     Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), "OnePidPerTid", 7, TWO_PIDS, DIARY_02_REPAIRS, 11_687),
     Flaw("S3", GIST, sizes(2, 2, 2, 2, 1), "CommittedTidKnown", 5, UNKNOWN, GIST_REPAIRS, 21_267),
@@ -73,31 +89,11 @@ FLAWS = (
     Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), "FollowersHoldNoUncommitted", 5, TAIL, GIST_REPAIRS, 5_625),
     Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), "LogsAgreeUpToHwm", 9, DIFFERENT, GIST_REPAIRS, 5_625),
 )
-S1_WITH_AN_ELECTION = Flaw(
-    "S1", DIARY_02, sizes(3, 2, 1, 2, 1), SAME_PID, 16, "c2 and c3 both hold producer id 2 with epoch 0",
-    DIARY_02_REPAIRS, 23_337, one_id_each=True,
-)
-
-
-class Only(Process):
-    """A process that takes only some of the steps it offers; what it receives it handles as before."""
-
-    def __init__(self, process: Process, keeps: Callable[[Step], bool]) -> None:
-        self.name = process.name
-        self.has_inbox = process.has_inbox
-        self._process = process
-        self._keeps = keeps
-
-    def steps(self, view: View) -> Iterable[Step]:
-        return filter(self._keeps, self._process.steps(view))
-
-    def receive(self, view: View, message: Message) -> Iterable[Step]:
-        return self._process.receive(view, message)
 
 
 def only(model: Model, keeps: Callable[[Step], bool]) -> Model:
-    """Return a model that takes only the steps that `keeps` accepts (deliveries aside)."""
-    return attrs.evolve(model, processes=tuple(Only(process, keeps) for process in model.processes))
+    """Return a model that takes only the steps that `keeps` accepts."""
+    return with_steps(model, lambda view, step: step if keeps(step) else None)
 
 
 def asks(step: Step) -> bool:
@@ -122,7 +118,7 @@ def searched(flaw: Flaw, repair: str, *violates: str) -> PlainResult:
     return search(model, violates or (flaw.violates,))
 
 
-@pytest.mark.parametrize("flaw", FLAWS, ids=str)
+@pytest.mark.parametrize("flaw", [flaw.param(flaw, id=str(flaw)) for flaw in FLAWS])
 def test_repair_flaw_is_found_in_the_spec_as_written(flaw: Flaw) -> None:
     """The spec as written violates the invariant, by a shortest counterexample of the known length."""
     found = searched(flaw, "")
@@ -130,47 +126,26 @@ def test_repair_flaw_is_found_in_the_spec_as_written(flaw: Flaw) -> None:
     assert len(found.path) == flaw.states - 1
 
 
-@pytest.mark.parametrize(
-    "spot",
-    [
-        pytest.param(spot, id="-".join(spot), marks=[pytest.mark.large] if spot == ("S3", "transactions/gist") else [])
-        for spot in sorted({(flaw.id, flaw.model) for flaw in FLAWS})
-    ],
-)
-def test_repair_removes_its_own_flaw(spot: tuple[str, str]) -> None:
+@pytest.mark.parametrize("spot", [
+    pytest.param([flaw for flaw in FLAWS if flaw.spot == spot], id="-".join(spot),
+                 marks=[pytest.mark.large] if spot in (("S3", GIST, "2"), ELECTED.spot) else [])
+    for spot in sorted({flaw.spot for flaw in FLAWS})
+])
+def test_repair_removes_its_own_flaw(spot: list[Flaw]) -> None:
     """With the flaw's repair alone, a complete search finds none of its violations."""
-    here = [flaw for flaw in FLAWS if (flaw.id, flaw.model) == spot]
-    found = searched(here[0], here[0].id, *(flaw.violates for flaw in here))
+    found = searched(spot[0], spot[0].id, *(flaw.violates for flaw in spot))
     assert found.violated is None
-    assert {found.distinct} == {flaw.distinct for flaw in here}
+    assert {found.distinct} == {flaw.distinct for flaw in spot}
 
 
 @pytest.mark.parametrize(
     ("flaw", "repair"),
-    [pytest.param(flaw, repair, id=f"{flaw}-with-{repair}") for flaw in FLAWS for repair in flaw.others],
+    [flaw.param(flaw, repair, id=f"{flaw}-with-{repair}") for flaw in FLAWS for repair in flaw.others],
 )
 def test_repair_of_another_flaw_leaves_this_one(flaw: Flaw, repair: str) -> None:
     """With another single repair the invariant still fails, as early and for the same reason."""
     found = searched(flaw, repair)
     assert (found.violated, found.depth, found.reason) == (flaw.violates, flaw.states, flaw.reason)
-
-
-@pytest.mark.large
-def test_s1_needs_fewer_clients_and_ids_with_an_election() -> None:
-    """A deposed leader that answers about an old id sets the source back, too: three clients and two ids are enough."""
-    found = searched(S1_WITH_AN_ELECTION, "")
-    assert (found.violated, found.depth, found.reason) == (SAME_PID, 16, S1_WITH_AN_ELECTION.reason)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("repair", DIARY_02_REPAIRS)
-def test_s1_with_an_election_needs_its_own_repair(repair: str) -> None:
-    """The violation with an election is gone with S1 repaired, and with no other repair."""
-    found = searched(S1_WITH_AN_ELECTION, repair)
-    if repair == "S1":
-        assert (found.violated, found.distinct) == (None, S1_WITH_AN_ELECTION.distinct)
-    else:
-        assert (found.violated, found.depth) == (SAME_PID, 16)
 
 
 @pytest.mark.parametrize("without", ["S1", "S3"])
@@ -181,19 +156,28 @@ def test_repaired_without_one_repair_fails_again(without: str) -> None:
     assert (found.violated, found.depth) == (flaw.violates, flaw.states)
 
 
-REPAIRED = {
-    "c2b2p2t2e1": (sizes(2, 2, 2, 2, 1), 12_075),
-    "c2b2p1t1e1": (sizes(2, 2, 1, 1, 1), 3_809),
-    "c1b3p1t1e1": (sizes(1, 3, 1, 1, 1), 183),
-}
+REPAIRED = (
+    pytest.param(sizes(2, 2, 2, 2, 1), None, None, 12_075, id="c2b2p2t2e1"),
+    pytest.param(sizes(2, 2, 1, 1, 1), None, None, 3_809, id="c2b2p1t1e1"),
+    pytest.param(sizes(1, 3, 1, 1, 1), None, None, 183, id="c1b3p1t1e1"),
+    pytest.param(sizes(4, 1, 1, 3, 0), own_id, 38, 621_584, id="one id each, where S1 shows", marks=pytest.mark.large),
+    pytest.param(sizes(4, 1, 1, 3, 0), asks, 23, 394_384, id="whichever ids clients choose", marks=pytest.mark.large),
+)
+"""Sizes, the steps that are kept, and the depth (where it is known) and the states of a search.
+
+The large ones take 2 and 3 min. With a free choice of ids and partitions that are added there are too many states.
+"""
 
 
-@pytest.mark.parametrize("size", REPAIRED)
-def test_repaired_passes_all_eight_invariants(size: str) -> None:
+@pytest.mark.parametrize(("given", "keeps", "depth", "distinct"), REPAIRED)
+def test_repaired_passes_all_eight_invariants(
+    given: dict[str, int], keeps: Callable[[Step], bool] | None, depth: int | None, distinct: int
+) -> None:
     """`transactions/repaired` violates none of the eight invariants in a complete search."""
-    given, distinct = REPAIRED[size]
-    found = search(find_model("transactions/repaired").make(given), INVARIANTS)
+    model = find_model("transactions/repaired").make(given)
+    found = search(only(model, keeps) if keeps else model, INVARIANTS)
     assert (found.violated, found.distinct) == (None, distinct)
+    assert depth in (None, found.depth)
 
 
 def test_repaired_reaches_every_witness() -> None:
@@ -207,22 +191,3 @@ def test_s1_is_found_with_every_action() -> None:
     """The shortest counterexample is as short when the clients add partitions, too."""
     found = search(only(find_model(DIARY_02).make(sizes(4, 1, 1, 3, 0)), own_id), (SAME_PID,))
     assert (found.violated, found.depth, found.distinct) == (SAME_PID, 14, 9_933)
-
-
-@pytest.mark.large
-def test_repaired_passes_all_eight_invariants_where_s1_shows() -> None:
-    """With S1 repaired nothing is bad among four clients with one id each that add partitions (3 min).
-
-    With a free choice of ids, too, there are too many states for the plain search.
-    """
-    model = find_model("transactions/repaired").make(sizes(4, 1, 1, 3, 0))
-    found = search(only(model, own_id), INVARIANTS)
-    assert (found.violated, found.depth, found.distinct) == (None, 38, 621_584)
-
-
-@pytest.mark.large
-def test_repaired_passes_all_eight_invariants_whichever_ids_clients_choose() -> None:
-    """With S1 repaired nothing is bad among four clients that choose among three ids and only ask for them (2 min)."""
-    model = find_model("transactions/repaired").make(sizes(4, 1, 1, 3, 0))
-    found = search(only(model, asks), INVARIANTS)
-    assert (found.violated, found.depth, found.distinct) == (None, 23, 394_384)

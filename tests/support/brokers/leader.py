@@ -1,11 +1,13 @@
-"""A leader by itself, to which tests append one batch or marker after another."""
+"""A leader by itself, to which tests append one batch or marker after another, and the logs that they make."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 from kafka_proto.broker.leader.admission import LeaderDecisions, appended, check
 from kafka_proto.broker.leader.appending import CheckedBatch
 from kafka_proto.broker.leader.state import Leader, Origin
-from kafka_proto.log.records import RecordBatch
+from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import Error
 
 
@@ -23,3 +25,14 @@ def append_marker(
     """Append a marker if it may be."""
     error = decisions.check_marker(leader.log.producer(marker.producer_id), marker, transaction_version)
     return (appended(leader, marker) if error is Error.NONE else leader), error
+
+
+def log_of(*batches: RecordBatch) -> PartitionLog:
+    """Return the log that some batches make, none of it replicated."""
+    return reduce(append, batches, EMPTY_LOG)
+
+
+def replicated(*batches: RecordBatch) -> PartitionLog:
+    """Return the log that some batches make, all of it replicated."""
+    log = log_of(*batches)
+    return with_high_watermark(log, log.log_end_offset)

@@ -6,24 +6,13 @@ from collections import deque
 from typing import Any
 
 from harness.model import Local, Message
+from kafka_proto import requests
 from kafka_proto.broker.controller import ClusterController
 from kafka_proto.broker.state import METADATA
 from kafka_proto.broker.versions import KIP_890_4_4, BrokerVersion
 from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.replication.messages import FetchResponse
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    Error,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    OffsetCommitRequest,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 SESSION, REBALANCE = 10_000, 30_000
 GROUP = "g"
@@ -80,12 +69,12 @@ class Members(PlayedCluster):
         """Send a join, and return its number."""
         said = tuple((name, b"m-" + name.encode()) for name in protocols)
         return self.begin(
-            JoinGroupRequest(version, group, session, REBALANCE, member, instance, "consumer", said, "client")
+            requests.JoinGroupRequest(version, group, session, REBALANCE, member, instance, "consumer", said, "client")
         )
 
-    def joined(self, *member: str, **how: Any) -> JoinGroupResponse:
+    def joined(self, *member: str, **how: Any) -> requests.JoinGroupResponse:
         """Return the answer to a join that does not wait."""
-        found: JoinGroupResponse = self.answer(self.join(*member, **how))
+        found: requests.JoinGroupResponse = self.answer(self.join(*member, **how))
         return found
 
     def new(self, **how: Any) -> tuple[str, int]:
@@ -97,40 +86,60 @@ class Members(PlayedCluster):
     def sync(self, member: str, generation: int, *assigned: str, version: int = 4, **how: Any) -> int:
         """Send a sync, the leader's with an assignment for each member, and return its number."""
         rows = tuple((each, each.encode()) for each in assigned)
-        return self.begin(SyncGroupRequest(version, GROUP, generation, member, assignments=rows, **how))
+        return self.begin(requests.SyncGroupRequest(version, GROUP, generation, member, assignments=rows, **how))
 
-    def synced(self, *member: Any, **how: Any) -> SyncGroupResponse:
+    def synced(self, *member: Any, **how: Any) -> requests.SyncGroupResponse:
         """Return the answer to a sync that does not wait."""
-        found: SyncGroupResponse = self.answer(self.sync(*member, **how))
+        found: requests.SyncGroupResponse = self.answer(self.sync(*member, **how))
         return found
 
     def beat(self, member: str, generation: int, instance: str | None = None) -> Error:
         """Return what is said to a heartbeat."""
-        found: Any = self.ask(HeartbeatRequest(4, GROUP, generation, member, instance))
+        found: Any = self.ask(requests.HeartbeatRequest(4, GROUP, generation, member, instance))
         error: Error = found.error
         return error
 
-    def leave(self, *members: str, version: int = 4) -> LeaveGroupResponse:
+    def leave(self, *members: str, version: int = 4) -> requests.LeaveGroupResponse:
         """Return what is said to members that leave."""
-        found: Any = self.ask(LeaveGroupRequest(version, GROUP, tuple(map(MemberIdentity, members))))
-        left: LeaveGroupResponse = found
+        found: Any = self.ask(requests.LeaveGroupRequest(version, GROUP, tuple(map(requests.MemberIdentity, members))))
+        left: requests.LeaveGroupResponse = found
         return left
 
     def commit(self, member: str, generation: int, offset: int = 1) -> Error:
         """Return what is said to a commit."""
-        found: Any = self.ask(OffsetCommitRequest(8, GROUP, "T-0", offset, generation, member))
+        found: Any = self.ask(requests.OffsetCommitRequest(8, GROUP, "T-0", offset, generation, member))
         error: Error = found.error
         return error
 
-    def pair(self) -> tuple[str, str]:
-        """Return the ids of a stable group of two, in generation 2; the first one leads."""
+    def alone(self) -> str:
+        """Return the id of the one member of a stable group, in generation 1."""
         first, one = self.new()
         assert self.answer(one).generation_id == 1
         assert self.synced(first, 1, first).assignment == first.encode()
+        return first
+
+    def static(self, **how: Any) -> str:
+        """Return the id of the one member of a stable group, the instance `i`."""
+        joined = self.joined(instance="i", **how)
+        assert (joined.error, joined.generation_id) == (Error.NONE, 1)
+        self.sync(joined.member_id, 1, joined.member_id, group_instance_id="i")
+        return joined.member_id
+
+    def pair(self) -> tuple[str, str]:
+        """Return the ids of a stable group of two, in generation 2; the first one leads."""
+        first = self.alone()
         second, two = self.new()
         one = self.join(first)
         assert self.answer(one).generation_id == self.answer(two).generation_id == 2
         waiting = self.sync(second, 2)
         assert self.synced(first, 2, first, second).assignment == first.encode()
         assert self.answer(waiting).assignment == second.encode()
+        return first, second
+
+    def third_generation(self) -> tuple[str, str]:
+        """Return the ids of a pair that has joined again, and has not synced; the first one leads."""
+        first, second = self.pair()
+        waits = self.join(second, protocols=("range", "sticky"))
+        self.join(first)
+        assert self.answer(waits).generation_id == 3
         return first, second

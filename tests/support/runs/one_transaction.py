@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator
+from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, Logged
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
 from kafka_proto.broker.versions import BrokerVersion
@@ -17,9 +17,9 @@ ONGOING = TransactionMetadata(7, TxnState.ONGOING, 3, partitions=("T-0",), timeo
 IDS = ProducerIds(Block(1000, 10))
 
 
-def coordinator(metadata: TransactionMetadata, **changes: Any) -> Coordinator:
+def coordinator(metadata: TransactionMetadata, pending: TxnState | None = None, **changes: Any) -> Coordinator:
     """Return a coordinator of one transaction."""
-    return Coordinator(FrozenMap({"tid": CachedTransaction(metadata)}), ids=IDS, **changes)
+    return Coordinator(FrozenMap({"tid": CachedTransaction(metadata, pending)}), **{"ids": IDS, **changes})
 
 
 def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
@@ -31,3 +31,10 @@ def error_of(step: role.Step) -> Error:
     """Return the code of the one answer."""
     (answered,) = [effect for effect in step[1] if isinstance(effect, AnsweredRequest)]
     return answered.answer.error
+
+
+def entry_of(step: role.Step) -> TransactionMetadata:
+    """Return what is logged, where nothing else follows."""
+    (logged,) = step[1]
+    assert isinstance(logged, Logged) and logged.entry is not None
+    return logged.entry

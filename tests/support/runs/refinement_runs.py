@@ -1,29 +1,27 @@
-"""What tests of refinements share: models whose refinement is changed on purpose, and the runs of a strategy."""
+"""Models that are changed on purpose: their refinement, or an actor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
-from harness.model import Model, Refinement, Value, View, parts
-from harness.simulate.runs.plan import Plan
-from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
-from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import Strategies
-
-
-def refinement_of(model: Model) -> Refinement:
-    """Return the refinement of a model that has one."""
-    assert model.refinement is not None
-    return model.refinement()
+from harness.model import Actor, Model, Refinement, Value, View, parts
+from support.mutants.actor_mutants import Change, Mutant
 
 
 def remade(model: Model, change: Callable[[Refinement], Refinement]) -> Model:
     """Return a model under a changed refinement."""
-    changed = change(refinement_of(model))
+    assert model.refinement is not None
+    changed = change(model.refinement())
     return attrs.evolve(model, refinement=lambda: changed)
+
+
+def acting(model: Model, action: str, change: Change, actor: str | None = None) -> Model:
+    """Return a model in which an actor, or every one, takes other turns by an action."""
+    wrong = (Mutant(p, action, change) if isinstance(p, Actor) and actor in (None, p.name) else p
+             for p in model.processes)
+    return attrs.evolve(model, processes=tuple(wrong))
 
 
 def freezing(variable: str) -> Callable[[Refinement], Refinement]:
@@ -53,11 +51,3 @@ def lacking(extension: str) -> Callable[[Refinement], Refinement]:
         )
 
     return change
-
-
-def runs_of(tables: Tables, plan: Plan, strategy: str) -> Iterator[Run]:
-    """Yield the runs of a strategy, for ever or until it is exhausted."""
-    source, seed = Strategies(strategy), 0
-    while (chosen := source.run(seed)) is not None:
-        yield run_plain(tables, plan, chosen)
-        seed += 1

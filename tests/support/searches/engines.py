@@ -8,6 +8,7 @@ import pytest
 from harness.explore.packed import kernel
 from harness.explore.packed.result import Result, Violation
 from harness.model import Model, State, View
+from support.runs.made_runs import states_along
 
 KERNEL = pytest.mark.skipif(not kernel.is_available(), reason="the compiled kernel is not available here")
 ENGINES = ("python", pytest.param("kernel", marks=KERNEL))
@@ -15,11 +16,7 @@ ENGINES = ("python", pytest.param("kernel", marks=KERNEL))
 
 def states_of(model: Model, violation: Violation) -> list[State]:
     """Take the steps of a counterexample one by one; return the states, the initial one first."""
-    states = [model.initial_states()[violation.initial]]
-    for label in violation.labels:
-        (choice,) = [choice for choice in model.choices(states[-1]) if choice.label == label]
-        states.append(model.apply(states[-1], choice))
-    return states
+    return list(states_along(model, violation.initial, violation.labels))
 
 
 def assert_violates(model: Model, violation: Violation) -> None:

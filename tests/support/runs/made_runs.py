@@ -1,0 +1,53 @@
+"""Runs of a strategy, and the states that a run goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, count, islice
+
+from harness.model import Model, Scenario, State, model_of
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+
+
+def runs_of(tables: Tables, plan: Plan, strategy: str, first: int = 0) -> Iterator[Run]:
+    """Yield the runs of a strategy from a seed on, for ever or until it is exhausted."""
+    source = Strategies(strategy)
+    for seed in count(first):
+        if (chosen := source.run(seed)) is None:
+            return
+        yield run_plain(tables, plan, chosen)
+
+
+def alternating(tables: Tables, plan: Plan, most: int) -> Iterator[Run]:
+    """Yield so many runs of two strategies in turn."""
+    sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
+    return islice(chain.from_iterable(zip(*sources, strict=True)), most)
+
+
+def scenario_runs(scenario: Scenario, strategy: str, runs: int, first: int = 0) -> Iterator[Run]:
+    """Yield so many runs of a scenario, from a seed on."""
+    return islice(runs_of(Tables(model_of(scenario)), plan_of(scenario), strategy, first), runs)
+
+
+def first_bad(runs: Iterable[Run]) -> Run | None:
+    """Return the first run that violates something."""
+    return next((run for run in runs if not run.verdict.ok), None)
+
+
+def states_of(model: Model, run: Run) -> Iterator[State]:
+    """Yield the states of a run, the initial one first."""
+    return states_along(model, run.trail.initial, (chosen.label for chosen in run.trail.choices))
+
+
+def states_along(model: Model, initial: int, labels: Iterable[str]) -> Iterator[State]:
+    """Yield an initial state and those that steps lead to one by one, by the reference semantics."""
+    state = model.initial_states()[initial]
+    yield state
+    for label in labels:
+        (choice,) = (choice for choice in model.choices(state) if choice.label == label)
+        state = model.apply(state, choice)
+        yield state
