@@ -29,7 +29,6 @@ class LeaderDecisions:
     check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error]
     check_sequence: Checks
     check_marker: Callable[[ProducerState, RecordBatch, int], Error]
-    unverified: Callable[[Error, SupportedOperation], Error]
     unverified_produce: Callable[[Error, SupportedOperation], Error]
     after_deletion: Callable[[PartitionLog], PartitionLog]
     """What is forgotten when records were deleted."""

@@ -19,7 +19,7 @@ from kafka_proto.broker.leader.appending import CheckedBatch
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.marking import marker_of
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation
-from kafka_proto.broker.leader.verification import verification_request
+from kafka_proto.broker.leader.verification import unverified, verification_request
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, Asked, LeaderState
@@ -187,10 +187,10 @@ class PartitionLeader(Role):
 
     def verified(self, local: Local, asked: Asked, response: AddPartitionsToTxnResponse) -> Effect:
         """Go on with the client's request that waited."""
-        message, decisions, operation = asked.client, self.version.leader, asked.operation
+        message, operation = asked.client, asked.operation
         assert message is not None and operation is not None
         (found,) = response.errors.values()
-        error = decisions.unverified(found, operation)
+        error = unverified(found, operation)
         if error is not Error.NONE:
             return self.reply(local, message, self.unverified(message.request, error, operation))
         return self.verified_append(local, message, asked.guard)
