@@ -12,7 +12,6 @@ from kafka_proto import requests
 from kafka_proto.broker import controller, ghosts, look_ups, messages, versions
 from kafka_proto.broker import parts as broker_state
 from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.composition import DISK
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator import role as transaction_coordinator
 from kafka_proto.broker.coordinator import transaction_log
@@ -100,7 +99,7 @@ SETTINGS = {
         doc="logs that one broker leads for good, where an entry of the transaction log is committed in the same turn "
         "or later; or replicated ones, whose leaders move",
     ),
-    "disk": DISK,
+    "disk": composition.DISK,
     "election": Setting(
         ("clean", "elr", "unclean"), "clean",
         doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
@@ -127,16 +126,23 @@ def build(
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
+    begun = used_up(placement, sizes["epochs"])
     roles = {
-        b: composition.roles_of(
-            b, version, placement, times_out="transaction" in timeouts,
-            begun=used_up(placement, sizes["epochs"]),
-        )
+        b: composition.roles_of(b, version, placement, times_out="transaction" in timeouts, begun=begun)
         for b in placement.brokers
     }
     refuse(sizes, settings, replicated=replicated)
-    compose = composition.with_replicated_logs if replicated else composition.with_local_logs
-    processes, initial = compose(placement, roles, sizes, settings)
+    rules: composition.Rules | None = None
+    if replicated:
+        rules = composition.rules_of(composition.hosts_of(placement, sizes), sizes, settings)
+        processes, states = composition.with_replicated_logs(roles, rules, sizes, settings)
+    else:
+        leaders = {p: placement.leader(p) for p in placement.all_partitions}
+        later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
+        held = {p: Records(records) for p, records in begun.items()}
+        processes, states = composition.with_local_logs(roles, leaders, held, later)
+    initial = {slot: value for broker in processes if isinstance(broker, Broker)
+               for slot, value in composition.on_disk(broker, states[broker.name]).items()}
     clients = [
         client.TransactionalClient(
             c, family, placement, transactions=sizes["transactions"], records=sizes["records"],
@@ -153,21 +159,17 @@ def build(
     ]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
-    hosts = composition.hosts_of(placement, sizes) if replicated else None
-    logs = ReplicatedLogs(hosts) if hosts is not None else LocalLogs(placement)
-    start = {**{slot: value for b in processes if isinstance(b, Broker) for slot, value in b.layout.start().items()},
-             **initial}
+    hosts = None if rules is None else {p: tuple(replicas) for p, replicas in rules.items()}
+    logs = LocalLogs(placement) if hosts is None else ReplicatedLogs(hosts)
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
-    of_replicas = () if hosts is None else replicas.properties(
-        placement, composition.rules_of(processes, hosts), keeps_records=keeps_records
-    )
+    of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
     return Model(
         name, (*clients, *plain, *processes, *readers, *admins), (initial,), network, faults,
         (*properties(placement, network, logs), *of_replicas),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer,
-        refinement=lambda: refinement(version.name, placement, log_of(hosts), start),
+        refinement=lambda: refinement(version.name, placement, log_of(hosts), initial),
     )
 
 
