@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import attrs
 import pytest
 from support.brokers.leader import append_batch, append_marker
@@ -14,7 +16,8 @@ from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
 from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Logged, Markers
 from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import Allocator, ProducerIds, allocate
+from kafka_proto.broker.coordinator.producer_ids import ProducerIds
+from kafka_proto.broker.coordinator.role import block_of
 from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
     CachedTransaction,
@@ -28,6 +31,7 @@ from kafka_proto.broker.leader.appending import check_batch
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin
 from kafka_proto.broker.leader.verification import expire_verifications
+from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import (
     KIP_98,
     KIP_360,
@@ -132,14 +136,13 @@ def test_transaction_is_as_old_as_its_first_partition() -> None:
 
 def test_blocks_of_producer_ids_never_overlap() -> None:
     """Whoever asks, and asks again after a crash, gets another block; a block gives each id once."""
-    allocator, given = Allocator(), []
-    for _ in range(5):
-        allocator, block = allocate(allocator, 3)
-        ids = ProducerIds(block)
+    placement, given = Placement(("b1", "b2"), (), (), (), (), (), ()), []
+    for count, b in product(range(3), placement.brokers):
+        ids = ProducerIds(block_of(b, placement, count, 3))
         while ids.next_id is not None:
             given.append(ids.next_id)
             ids = ids.take()
-    assert given == list(range(15))
+    assert given == list(range(18))
 
 
 def test_time_out_of_what_is_not_open_or_pending_does_nothing() -> None:
