@@ -114,6 +114,3 @@ CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
 """By partition."""
 MARKINGS = Part("markings", Markings())
-TYPES: tuple[type, ...] = (
-    CoordinatorState, GivenBlocks, LeaderState, GroupCoordinatorState, Asked, Connections, Marking, Markings,
-)
