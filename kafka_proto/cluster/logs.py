@@ -19,9 +19,10 @@ from kafka_proto.broker.controller import PARTITION, Partition
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_of, last_entries
 from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.logs.local import RECORDS, Records
 from kafka_proto.broker.logs.replicated import REPLICA
-from kafka_proto.broker.parts import LEADER, LeaderState
+from kafka_proto.broker.parts import LEADER
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.state import METADATA
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark

@@ -13,8 +13,9 @@ from operator import attrgetter
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Noted, Span, noted, spans, transaction_of
+from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.messages import Response
-from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState, LeaderState
+from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer import ProducerStatus

@@ -22,7 +22,7 @@ from kafka_proto.broker.leader.role import Handler, PartitionLeader
 from kafka_proto.broker.leader.state import NO_GUARD, Origin, SupportedOperation
 from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, LeaderState
+from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
@@ -148,11 +148,11 @@ class GroupRole(PartitionLeader):
             return self.verified_append(local, message, NO_GUARD)
         producer = request.producer_id, request.producer_epoch
         started = decisions.start_verification(
-            local[where].leader, *producer, NO_SEQUENCE, operation, decisions.has_open, now=now(local)
+            local[where], *producer, NO_SEQUENCE, operation, decisions.has_open, now=now(local)
         )
         if started.error is not Error.NONE:
             return self.failed(local, OFFSETS_PARTITION, message, started.error)
-        local = local.put(where, LeaderState.of(started.leader))
+        local = local.put(where, started.leader)
         if started.guard == NO_GUARD:
             return self.verified_append(local, message, NO_GUARD)
         return self.verify(local, message, OFFSETS_PARTITION, producer, operation, started.guard)

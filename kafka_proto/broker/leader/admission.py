@@ -8,7 +8,7 @@ import attrs
 
 from kafka_proto.broker.leader.appending import CheckedBatch, Checks, check_batch
 from kafka_proto.broker.leader.fetching import known_time
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation, Verification
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation, Verification
 from kafka_proto.broker.leader.verification import VerificationStarted
 from kafka_proto.log import PartitionLog, append
 from kafka_proto.log.producer_state import ProducerState
@@ -44,7 +44,7 @@ class LeaderDecisions:
 class Admitted:
     """What is to be done with a request to append: an error, a question to the coordinator, or the append itself."""
 
-    leader: Leader
+    leader: LeaderState
     error: Error = Error.NONE
     asks: SupportedOperation | None = None
     guard: int = NO_GUARD
@@ -55,7 +55,7 @@ def lacks_transactional_id(request: ProduceRequest) -> bool:
     return request.batch.is_transactional and request.transactional_id is None
 
 
-def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *, now: int) -> Admitted:
+def admit(decisions: LeaderDecisions, leader: LeaderState, request: ProduceRequest, *, now: int) -> Admitted:
     """Look at a Produce request before its batch is appended (`handleProduceRequest`, `handleProduceAppend`)."""
     batch = request.batch
     if lacks_transactional_id(request):
@@ -84,7 +84,7 @@ def refusal(request: ProduceRequest) -> Error:
 
 
 def check(
-    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
+    decisions: LeaderDecisions, leader: LeaderState, batch: RecordBatch, origin: Origin, guard: int
 ) -> CheckedBatch:
     """Say whether a batch may be appended."""
     return check_batch(
@@ -92,7 +92,7 @@ def check(
     )
 
 
-def appended(leader: Leader, batch: RecordBatch) -> Leader:
+def appended(leader: LeaderState, batch: RecordBatch) -> LeaderState:
     """Return a leader with a batch at the end of its log: it ends a verification (`clearVerificationStateEntry`).
 
     The marker of a transaction does not end one that adds the partition to the next, which is under way already.

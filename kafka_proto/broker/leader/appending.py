@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, Verification
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, Verification
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests.error import Error
@@ -24,7 +24,7 @@ Checks = Callable[[ProducerState, RecordBatch, Verification | None], Error]
 
 
 def check_batch(
-    leader: Leader, batch: RecordBatch, origin: Origin, guard: int, *,
+    leader: LeaderState, batch: RecordBatch, origin: Origin, guard: int, *,
     check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error], check_sequence: Checks,
 ) -> CheckedBatch:
     """Say whether a batch of data may be appended: duplicate, verification, epoch, sequence, open transaction.

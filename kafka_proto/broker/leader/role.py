@@ -18,11 +18,11 @@ from kafka_proto.broker.leader.admission import admit, appended, check, lacks_tr
 from kafka_proto.broker.leader.appending import CheckedBatch
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.marking import marker_of
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation
 from kafka_proto.broker.leader.verification import unverified, verification_request
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import LEADER, Asked, LeaderState
+from kafka_proto.broker.parts import LEADER, Asked
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
@@ -104,7 +104,7 @@ class PartitionLeader(Role):
         return local.put(LEADER[p], LeaderState(guards=local[LEADER[p]].guards))
 
     def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
-        return local.put(LEADER[p], LeaderState.of(appended(local[LEADER[p]].leader, record)))
+        return local.put(LEADER[p], appended(local[LEADER[p]], record))
 
     def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
         mine = local[LEADER[p]]
@@ -155,12 +155,12 @@ class PartitionLeader(Role):
         """Append a batch, after the coordinator is asked where the version wants that."""
         where = LEADER[request.partition]
         is_led = request.partition in self.partitions
-        leader = local[where].leader if is_led else Leader()
+        leader = local[where] if is_led else LeaderState()
         admitted = admit(self.version.leader, leader, request, now=now(local))
         if admitted.error is not Error.NONE:
             return self.reply(local, message, ProduceResponse(admitted.error))
         if is_led:
-            local = local.put(where, LeaderState.of(admitted.leader))
+            local = local.put(where, admitted.leader)
         if admitted.asks is not None:
             producer = request.batch.producer_id, request.batch.producer_epoch
             return self.verify(local, message, request.partition, producer, admitted.asks, admitted.guard)
@@ -208,7 +208,7 @@ class PartitionLeader(Role):
         mine = local[LEADER[p]]
         if not mine.serves:
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
-        return self.checked(local, message, p, batch, check(self.version.leader, mine.leader, batch, origin, guard))
+        return self.checked(local, message, p, batch, check(self.version.leader, mine, batch, origin, guard))
 
     def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: CheckedBatch) -> Effect:
         log = local[LEADER[p]].log
@@ -232,9 +232,8 @@ class PartitionLeader(Role):
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
         kind = Marker.COMMIT if request.committed else Marker.ABORT
         marker = attrs.evolve(marker, records=(Cause(kind, message.transaction),))
-        before: Leader = mine.leader
         error = self.version.leader.check_marker(
-            before.log.producer(marker.producer_id), marker, request.transaction_version
+            mine.log.producer(marker.producer_id), marker, request.transaction_version
         )
         return self.checked(local, message, p, marker, CheckedBatch(error))
 

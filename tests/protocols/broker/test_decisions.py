@@ -29,7 +29,7 @@ from kafka_proto.broker.group.coordinator import refused_commit
 from kafka_proto.broker.leader.admission import admit
 from kafka_proto.broker.leader.appending import check_batch
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
 from kafka_proto.broker.leader.verification import expire_verifications
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import (
@@ -231,7 +231,7 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
     """Verified, then the marker, then the append: the guard went with the marker, and with a client's own append."""
     for version in (KIP_890_PART_1, KIP_890, KIP_890_4_4):
         decisions, request = version.leader, ProduceRequest(11, "tid", -1, "T-0", batch())
-        admitted = admit(decisions, Leader(), request, now=0)
+        admitted = admit(decisions, LeaderState(), request, now=0)
         assert admitted.asks is not None and admitted.guard != NO_GUARD
         leader, _ = append_marker(decisions, admitted.leader, marker_batch(7, 0, Marker.ABORT, 0), 0)
         _, checked = append_batch(decisions, leader, batch(), Origin.CLIENT, admitted.guard)
@@ -246,7 +246,7 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
 def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> None:
     """The marker is of the transaction before; a batch of the one under way ends its verification."""
     decisions, request = KIP_890.leader, ProduceRequest(12, "tid", -1, "T-0", batch(1))
-    admitted = admit(decisions, Leader(), request, now=0)
+    admitted = admit(decisions, LeaderState(), request, now=0)
     leader, error = append_marker(decisions, admitted.leader, marker_batch(7, 1, Marker.ABORT, 0), 2)
     assert error is Error.NONE and leader.verifications == admitted.leader.verifications
     leader, checked = append_batch(decisions, leader, batch(1), Origin.CLIENT, admitted.guard)
@@ -256,7 +256,7 @@ def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> 
 def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_one() -> None:
     """Two batches in flight, no state: the one above the lowest sequence seen is out of order, the first is taken."""
     decisions = KIP_890_PART_1.leader
-    second = admit(decisions, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
+    second = admit(decisions, LeaderState(), ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
     first = admit(decisions, second.leader, ProduceRequest(11, "tid", -1, "T-0", batch()), now=0)
     assert first.guard == second.guard
     _, checked = append_batch(decisions, first.leader, batch(sequence=1), Origin.CLIENT, second.guard)
@@ -269,7 +269,7 @@ def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_o
 
 def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
     """INVALID_PRODUCER_EPOCH is not fatal to a producer, INVALID_TXN_STATE is."""
-    leader = Leader(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
+    leader = LeaderState(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
     for version, error in ((KIP_890, Error.INVALID_TXN_STATE), (KIP_890_4_1, Error.INVALID_TXN_STATE),
                            (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
         checked = check_batch(leader, batch(4), Origin.CLIENT, NO_GUARD, check_verified=version.leader.check_verified,
@@ -293,7 +293,7 @@ def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> No
 
 def test_verification_whose_batch_never_came_is_forgotten() -> None:
     """After `producer.id.expiration.ms`, as a producer is."""
-    leader = admit(KIP_890.leader, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch()), now=10).leader
+    leader = admit(KIP_890.leader, LeaderState(), ProduceRequest(11, "tid", -1, "T-0", batch()), now=10).leader
     assert list(expire_verifications(leader, 109, 100).verifications) == [7]
     assert list(expire_verifications(leader, 110, 100).verifications) == []
 

@@ -11,7 +11,8 @@ from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordina
 from kafka_proto.broker.coordinator.role import TRANSACTION_TIMEOUT
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.parts import LEADER, LeaderState
+from kafka_proto.broker.leader.state import LeaderState
+from kafka_proto.broker.parts import LEADER
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.requests import ConsumerFetchRequest, Error
