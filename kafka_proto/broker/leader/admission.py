@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.appending import CheckedBatch, Checks, check_batch
 from kafka_proto.broker.leader.fetching import known_time
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation, Verification
 from kafka_proto.broker.leader.verification import VerificationStarted
@@ -27,7 +26,7 @@ class LeaderDecisions:
     has_open: Callable[[ProducerState, int], bool]
     start_verification: Callable[..., VerificationStarted]
     check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error]
-    check_sequence: Checks
+    check_sequence: Callable[[ProducerState, RecordBatch, Verification | None], Error]
     check_marker: Callable[[ProducerState, RecordBatch, int], Error]
     unverified_produce: Callable[[Error, SupportedOperation], Error]
     after_deletion: Callable[[PartitionLog], PartitionLog]
@@ -38,6 +37,14 @@ class LeaderDecisions:
     """Whether a client may say of a batch that its times are those of the log, which is of no consequence."""
     check_time: Callable[[int], Error] = known_time
     """What is said of a time that offsets are looked up by."""
+
+
+@attrs.frozen
+class CheckedBatch:
+    """Whether a batch may be appended. A duplicate is answered with the offset that it has already."""
+
+    error: Error = Error.NONE
+    duplicate_at: int | None = None
 
 
 @attrs.frozen
@@ -86,10 +93,31 @@ def refusal(request: ProduceRequest) -> Error:
 def check(
     decisions: LeaderDecisions, leader: LeaderState, batch: RecordBatch, origin: Origin, guard: int
 ) -> CheckedBatch:
-    """Say whether a batch may be appended."""
-    return check_batch(
-        leader, batch, origin, guard, check_verified=decisions.check_verified, check_sequence=decisions.check_sequence
-    )
+    """Say whether a batch of data may be appended: duplicate, verification, epoch, sequence, open transaction.
+
+    Offset commits come from the coordinator of groups and have no sequences.
+    """
+    if batch.producer_id == NO_PRODUCER_ID:
+        return CheckedBatch()
+    known = leader.log.producer(batch.producer_id)
+    verification = leader.verifications.get(batch.producer_id)
+    if origin is Origin.CLIENT:
+        duplicate = known.duplicate_of(batch)
+        if duplicate is not None:
+            return CheckedBatch(duplicate_at=duplicate.first_offset)
+    if batch.is_transactional:
+        error = decisions.check_verified(known, batch, verification, guard)
+        if error is not Error.NONE:
+            return CheckedBatch(error)
+    if batch.producer_epoch < known.producer_epoch:
+        return CheckedBatch(Error.INVALID_PRODUCER_EPOCH)
+    if origin is Origin.CLIENT:
+        error = decisions.check_sequence(known, batch, verification)
+        if error is not Error.NONE:
+            return CheckedBatch(error)
+    if known.open_from is not None and not batch.is_transactional:
+        return CheckedBatch(Error.INVALID_TXN_STATE)
+    return CheckedBatch()
 
 
 def appended(leader: LeaderState, batch: RecordBatch) -> LeaderState:

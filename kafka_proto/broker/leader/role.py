@@ -14,8 +14,7 @@ import attrs
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching
-from kafka_proto.broker.leader.admission import admit, appended, check, lacks_transactional_id, refusal
-from kafka_proto.broker.leader.appending import CheckedBatch
+from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.marking import marker_of
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation

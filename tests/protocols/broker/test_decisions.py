@@ -26,8 +26,7 @@ from kafka_proto.broker.coordinator.transaction import (
     prepare,
 )
 from kafka_proto.broker.group.coordinator import refused_commit
-from kafka_proto.broker.leader.admission import admit
-from kafka_proto.broker.leader.appending import check_batch
+from kafka_proto.broker.leader.admission import admit, check
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
 from kafka_proto.broker.leader.verification import expire_verifications
@@ -272,9 +271,7 @@ def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
     leader = LeaderState(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
     for version, error in ((KIP_890, Error.INVALID_TXN_STATE), (KIP_890_4_1, Error.INVALID_TXN_STATE),
                            (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
-        checked = check_batch(leader, batch(4), Origin.CLIENT, NO_GUARD, check_verified=version.leader.check_verified,
-                              check_sequence=version.leader.check_sequence)
-        assert checked.error is error
+        assert check(version.leader, leader, batch(4), Origin.CLIENT, NO_GUARD).error is error
     early = admit(KIP_890_4_2.leader, leader, ProduceRequest(11, "tid", -1, "T-0", batch(4)), now=0)
     assert early.error is Error.INVALID_PRODUCER_EPOCH and early.asks is None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_proto.broker.leader.admission import LeaderDecisions, appended, check
-from kafka_proto.broker.leader.appending import CheckedBatch
+from kafka_proto.broker.leader.admission import CheckedBatch, LeaderDecisions, appended, check
 from kafka_proto.broker.leader.state import LeaderState, Origin
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests import Error
