@@ -175,6 +175,3 @@ def first_election(replicas: tuple[str, ...], brokers: tuple[str, ...]) -> Quoru
 def with_quorum(local: Local, p: str, q: Quorum) -> Local:
     """Return the controller's state with another state of a partition."""
     return local.put(PARTITION[p], attrs.evolve(local[PARTITION[p]], quorum=q))
-
-
-TYPES: tuple[type, ...] = (Elections, Partition)

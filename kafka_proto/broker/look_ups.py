@@ -10,14 +10,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Message
-from kafka_proto.broker.messages import (
-    FindCoordinatorRequest,
-    LeaderResponse,
-    LookUp,
-    MetadataRequest,
-    Request,
-    Response,
-)
+from kafka_proto.broker.messages import FindCoordinatorRequest, LeaderResponse, LookUp, MetadataRequest, Request
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role, RoleStep
 from kafka_proto.broker.state import known
@@ -43,9 +36,8 @@ class LookUps(Role):
                 p = self.placement.transaction_partition(about)
             case _:
                 return None
-        answer = LeaderResponse(about, known(local, p).leader)
-        sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
-        return RoleStep(local, (sent,), action=f"Receive{message.type}", who=(self.name, message.source))
+        sent = self.reply(local, message, LeaderResponse(about, known(local, p).leader)).sent
+        return RoleStep(local, sent, action=f"Receive{message.type}", who=(self.name, message.source))
 
 
 @attrs.frozen

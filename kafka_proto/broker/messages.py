@@ -55,6 +55,10 @@ class Asker:
     transaction: str
     """The ghost of the request."""
 
+    def answered(self, broker: str, response: Value) -> Response:
+        """Return a broker's response to who waits."""
+        return Response(response, self.correlation, self.connection, source=broker, dest=self.client)
+
 
 def asker_of(message: Request) -> Asker:
     """Return who waits for the answer to a request."""

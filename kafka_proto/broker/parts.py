@@ -11,9 +11,8 @@ from harness.model import FrozenMap, Message, Part, Parts, absent_if_none, fresh
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.leader.state import Leader, SupportedOperation, Verification
+from kafka_proto.broker.leader.state import LeaderState, SupportedOperation
 from kafka_proto.broker.messages import Asker, Request
-from kafka_proto.log import EMPTY_LOG, PartitionLog
 from kafka_proto.requests import Error
 
 
@@ -32,26 +31,6 @@ class GivenBlocks:
     """How many blocks of producer ids a broker was given: the controller knows, and so no crash loses it."""
 
     count: int = persisted(default=0)
-
-
-@attrs.frozen
-class LeaderState:
-    """A partition's leader: what it derives from its log, and the verifications under way."""
-
-    log: PartitionLog = volatile(default=EMPTY_LOG)
-    verifications: FrozenMap[int, Verification] = volatile(default=FrozenMap())
-    guards: int = volatile(default=0, metadata=fresh("guard", "self", "part"))
-    serves: bool = volatile(default=False)
-
-    @property
-    def leader(self) -> Leader:
-        """Return it as the decisions know it."""
-        return Leader(self.log, self.verifications, self.guards)
-
-    @staticmethod
-    def of(leader: Leader) -> LeaderState:
-        """Return a leader that serves."""
-        return LeaderState(leader.log, leader.verifications, leader.guards, True)
 
 
 @attrs.frozen
@@ -114,6 +93,3 @@ CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
 """By partition."""
 MARKINGS = Part("markings", Markings())
-TYPES: tuple[type, ...] = (
-    CoordinatorState, GivenBlocks, LeaderState, GroupCoordinatorState, Asked, Connections, Marking, Markings,
-)

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from harness.model import Decided, Local, Message, Part, Turn, Value
+from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.errors import ErrorCode
 
 
@@ -67,6 +68,8 @@ class Role:
     From `serves` on: what a role hears of log partitions that are its own.
     """
 
+    name: str
+    """Its broker's."""
     parts: tuple[Part[Any], ...]
     """What it keeps."""
     partitions: tuple[str, ...] = ()
@@ -76,6 +79,17 @@ class Role:
 
     It hears then of what is committed already. Others serve once everything is.
     """
+
+    def reply(self, local: Local, message: Request, response: Value) -> Effect:
+        """Return the effect of answering a request, and nothing else."""
+        return Effect(local, (asker_of(message).answered(self.name, response),))
+
+    def outcome(self, effect: Effect, action: str, *about: str) -> RoleStep:
+        """Return an effect as a step of the broker, all of it durable before anything leaves."""
+        return RoleStep(
+            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=action,
+            who=(self.name, *about),
+        )
 
     def started(self, local: Local) -> Local:
         """Return the state at the start, where everybody has heard of the first election."""

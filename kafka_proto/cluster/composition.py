@@ -1,12 +1,15 @@
-"""What a broker is made of: its roles, a line each, and logs that it leads for good or that are replicated."""
+"""What a broker is made of: its roles, a line each, and logs that it leads for good or that are replicated; the start.
+
+Where they are replicated a controller elects their leaders: the first election is over at the start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
-from harness.model import FrozenMap, Process, Value, durable
+from harness.model import Actor, FrozenMap, Local, Message, Part, Setting, Value, durable
 from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.composition import Rules, in_turn, replicated, start
+from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinator
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
@@ -15,13 +18,28 @@ from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.role import RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
-from kafka_proto.broker.logs.replicated import ReplicatedLog
+from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.cluster.epochs import used_up
+from kafka_proto.replication import partition, quorum
+from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.known import LeaderAndEpoch
+from kafka_proto.replication.replica_state import Replica, ReplicaState
+from kafka_proto.replication.versions import KIP_320
+
+DISK = Setting(
+    ("flushed", "unflushed", "lost"), "flushed",
+    doc="what a crash leaves: all, all that was flushed when a timer fired last, or nothing",
+)
+Rules = Mapping[str, Mapping[str, Replica]]
+"""By partition and broker: the replica that it hosts."""
+Roles = Mapping[str, tuple[Role, ...]]
+"""By broker."""
+Composition = tuple[tuple[Actor[Local], ...], dict[str, Local]]
+"""Brokers with whatever else they need, and the first state of each."""
 
 
 def roles_of(
@@ -45,36 +63,25 @@ def roles_of(
     )
 
 
-Composition = tuple[tuple[Process, ...], dict[str, Value]]
-"""Brokers with whatever else they need, and the slots that are not as they are at first."""
-
-
 def with_local_logs(
-    placement: Placement, roles: Mapping[str, tuple[Role, ...]], sizes: Mapping[str, int], settings: Mapping[str, str]
+    roles: Roles, leaders: Mapping[str, str], held: Mapping[str, Records], later: frozenset[str] = frozenset()
 ) -> Composition:
-    """Return brokers that lead their partitions for good; entries of the transaction log may commit later."""
-    leaders = {p: placement.leader(p) for p in placement.all_partitions}
-    later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
-    begun = used_up(placement, sizes["epochs"])
-    brokers, initial = [], dict[str, Value]()
-    for b in placement.brokers:
-        log = LocalLog(b, roles[b], leaders, later)
-        broker = Broker(b, log, roles[b])
+    """Return brokers that lead their partitions for good; `held` is in their logs, some commit their records later."""
+    brokers, states = [], dict[str, Local]()
+    for b, its in roles.items():
+        log = LocalLog(b, its, leaders, later)
+        broker = Broker(b, log, its)
+        first = broker.initial
+        for p in log.led:
+            first = first.put(RECORDS[p], held.get(p, first[RECORDS[p]]))
         brokers.append(broker)
-        held = {RECORDS[p]: Records(begun[p]) for p in log.led if p in begun}
-        initial |= on_disk(broker, broker.layout.values(broker.started(log.known(broker.initial), held)))
-    return tuple(brokers), initial
+        states[b] = broker.started(log.known(first), {part: first[part] for part in log.parts})
+    return tuple(brokers), states
 
 
-def with_replicated_logs(
-    placement: Placement, roles: Mapping[str, tuple[Role, ...]], sizes: Mapping[str, int], settings: Mapping[str, str]
-) -> Composition:
-    """Return brokers that host replicas of all partitions, and the controller that elects their leaders."""
-    hosts = hosts_of(placement, sizes)
-    controller, rules, brokers = replicated(placement.brokers, hosts, roles, sizes, settings)
-    values = start(controller.initial, rules, brokers)
-    initial = {slot: value for broker in brokers for slot, value in on_disk(broker, values).items()}
-    return (*brokers, controller), {**values, **initial}
+def in_turn(brokers: Sequence[str], first: int, count: int) -> tuple[str, ...]:
+    """Return the brokers that host a partition: so many from a place on, as many as there are at most."""
+    return tuple(brokers[(first + n) % len(brokers)] for n in range(min(count, len(brokers))))
 
 
 def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
@@ -83,16 +90,49 @@ def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[
     return {p: in_turn(brokers, brokers.index(placement.leader(p)), count) for p in placement.all_partitions}
 
 
-def rules_of(processes: Iterable[Process], hosts: Mapping[str, tuple[str, ...]]) -> Rules:
-    """Return the replicas that brokers host, by partition and broker."""
-    logs = {b.name: b.log for b in processes if isinstance(b, Broker)}
-    found = {p: {name: log.hosts[p] for name, log in logs.items() if isinstance(log, ReplicatedLog) and p in log.hosts}
-             for p in hosts}
-    return found
+def rules_of(hosts: Mapping[str, tuple[str, ...]], sizes: Mapping[str, int], settings: Mapping[str, str]) -> Rules:
+    """Return the replicas that brokers host."""
+    least, flushes = sizes["min-insync-replicas"], settings["disk"] != "unflushed"
+    return {p: {b: Replica(b, KIP_320, least, flushes, p, CONTROLLER) for b in hosts[p]} for p in hosts}
 
 
-def on_disk(broker: Broker, values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the slots of a broker as they are after its first start, all of it durable."""
-    layout = broker.layout
-    disks = {disk: durable(values[slot]) for slot, disk in layout.disks.items()}
-    return {**{slot: values[slot] for slot in layout.slots}, **disks}
+def with_replicated_logs(
+    roles: Roles, rules: Rules, sizes: Mapping[str, int], settings: Mapping[str, str]
+) -> Composition:
+    """Return brokers that host replicas, and the controller that elects their leaders; each follower's fetch waits.
+
+    Sizes: `elections`, `min-insync-replicas`. Settings: `disk` (what a crash leaves) and `election`.
+    """
+    hosts = {p: tuple(replicas) for p, replicas in rules.items()}
+    controller = ClusterController(
+        hosts, tuple(roles), sizes["elections"], settings["election"], sizes["min-insync-replicas"]
+    )
+    brokers = []
+    for b, its in roles.items():
+        replicas = {p: rules[p][b] for p in rules if b in rules[p]}
+        log = ReplicatedLog(b, replicas, its, settings["disk"] == "lost", settings["election"] == "elr")
+        brokers.append(Broker(b, log, its))
+    states: dict[str, dict[Part[ReplicaState], ReplicaState]] = {b: {} for b in roles}
+    known: dict[str, LeaderAndEpoch] = {}
+    for p in rules:
+        q = controller.initial[PARTITION[p]].quorum
+        known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
+        under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
+        for b in rules[p]:
+            states[b][REPLICA[p]] = ReplicaState()
+        while under_way:
+            message = under_way.pop(0)
+            if message.dest != CONTROLLER:
+                outcome = partition.receive(rules[p][message.dest], states[message.dest][REPLICA[p]], message)
+                assert outcome is not None
+                states[message.dest][REPLICA[p]] = outcome.state
+                under_way += outcome.sent
+    first = {b.name: b.started(known, states[b.name]) for b in brokers}
+    return (*brokers, controller), {**first, CONTROLLER: controller.initial}
+
+
+def on_disk(actor: Actor[Local], state: Local) -> dict[str, Value]:
+    """Return the slots of an actor in its first state, all of it durable."""
+    layout = actor.layout
+    values = layout.values(state)
+    return {**values, **{disk: durable(values[slot]) for slot, disk in layout.disks.items()}}

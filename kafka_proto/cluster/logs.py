@@ -7,9 +7,10 @@ has registered and learned of its election: until then another in-sync replica c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -18,9 +19,10 @@ from kafka_proto.broker.controller import PARTITION, Partition
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_of, last_entries
 from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.logs.local import RECORDS, Records
 from kafka_proto.broker.logs.replicated import REPLICA
-from kafka_proto.broker.parts import LEADER, LeaderState
+from kafka_proto.broker.parts import LEADER
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.state import METADATA
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
@@ -32,22 +34,31 @@ MOST_LOGS = 2_000
 """Logs that are remembered by their batches."""
 
 
-class Logs(Protocol):
+class Logs(ABC):
     """The logs of a state."""
 
+    @abstractmethod
     def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
         """Return what a function makes of the log of a partition, and depend on that alone: see `View.derived`."""
-        ...
+
+    @abstractmethod
+    def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
+        """Return what a function makes of the records of a partition of the transaction log, as `made` does."""
+
     def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
         """Return the last entry of each transactional id of a partition of the transaction log."""
-        ...
-    def ghosts(self, view: View, p: str) -> Ghosts: ...
+        return self.told(view, p, last_entries)
+
+    def ghosts(self, view: View, p: str) -> Ghosts:
+        return self.told(view, p, ghosts_of)
+
+    @abstractmethod
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         """Yield who holds a partition, and its log there."""
-        ...
+
+    @abstractmethod
     def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
         """Yield who holds a partition of the transaction log, its records there, and how many are committed."""
-        ...
 
 
 def itself(log: PartitionLog) -> PartitionLog:
@@ -80,16 +91,13 @@ def log_of(batches: tuple[RecordBatch, ...], replicated: int | None = None) -> P
     return with_high_watermark(log, passed[-1].last_offset + 1 if passed else 0)
 
 
-def entries_of_records(state: Records) -> FrozenMap[str, TransactionMetadata]:
-    return last_entries(state.committed)
-
-
-def ghosts_of_records(state: Records) -> Ghosts:
-    return ghosts_of(state.committed)
+@cache
+def of_committed(function: Callable[[Iterable[TransactionRecord]], T]) -> Callable[[Records], T]:
+    return lambda state: function(state.committed)
 
 
 @attrs.frozen
-class LocalLogs:
+class LocalLogs(Logs):
     """Logs whose leaders stay for good."""
 
     placement: Placement
@@ -103,11 +111,9 @@ class LocalLogs:
             found = RECORDS[p].derived(view, leader, of_records(function))
         return found
 
-    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
-        return RECORDS[p].derived(view, self.placement.leader(p), entries_of_records)
-
-    def ghosts(self, view: View, p: str) -> Ghosts:
-        return RECORDS[p].derived(view, self.placement.leader(p), ghosts_of_records)
+    def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
+        found: T = RECORDS[p].derived(view, self.placement.leader(p), of_committed(function))
+        return found
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         yield self.placement.leader(p), self.made(view, p, itself)
@@ -128,12 +134,9 @@ def of_replica(function: Callable[[PartitionLog], T]) -> Callable[[ReplicaState]
     return lambda state: function(log_of_replica(state))
 
 
-def entries_of_replica(state: ReplicaState) -> FrozenMap[str, TransactionMetadata]:
-    return last_entries(entry.value for entry in state.log)
-
-
-def ghosts_of_replica(state: ReplicaState) -> Ghosts:
-    return ghosts_of(entry.value for entry in state.log)
+@cache
+def of_written(function: Callable[[Iterable[TransactionRecord]], T]) -> Callable[[ReplicaState], T]:
+    return lambda state: function(entry.value for entry in state.log)
 
 
 def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
@@ -148,7 +151,7 @@ def broker_epoch_of(state: ReplicaState) -> int:
 
 
 @attrs.frozen
-class ReplicatedLogs:
+class ReplicatedLogs(Logs):
     """Logs that are replicated: those of who was elected last; `hosts` are the brokers that have each partition."""
 
     hosts: Mapping[str, tuple[str, ...]]
@@ -165,11 +168,9 @@ class ReplicatedLogs:
         found: T = REPLICA[p].derived(view, self.leader(view, p), of_replica(function))
         return found
 
-    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
-        return REPLICA[p].derived(view, self.leader(view, p), entries_of_replica)
-
-    def ghosts(self, view: View, p: str) -> Ghosts:
-        return REPLICA[p].derived(view, self.leader(view, p), ghosts_of_replica)
+    def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
+        found: T = REPLICA[p].derived(view, self.leader(view, p), of_written(function))
+        return found
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         for b in self.hosts[p]:

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
 
 import attrs
 
 from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size, View
-from kafka_proto import requests
-from kafka_proto.broker import controller, ghosts, look_ups, messages, versions
-from kafka_proto.broker import parts as broker_state
+from kafka_proto import broker, clients, log, requests
+from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.composition import DISK
-from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator import role as transaction_coordinator
-from kafka_proto.broker.coordinator import transaction_log
-from kafka_proto.broker.coordinator.outcome import Answer, Outcome
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
-from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.group_metadata import GroupMetadata
-from kafka_proto.broker.group.membership import Group
-from kafka_proto.broker.group.offsets import Committed, OffsetRecord, Offsets
-from kafka_proto.broker.group.rebalance import ClassicGroup, Member
-from kafka_proto.broker.group.role import GroupStored
-from kafka_proto.broker.leader.state import Verification
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.state import Metadata
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.clients import administrator, application, client_connections, idempotent_client, reader
+from kafka_proto.clients import administrator, application, idempotent_client, reader
 from kafka_proto.clients import transactional_client as client
-from kafka_proto.clients.consumer import Consumer
-from kafka_proto.clients.producer import FAMILIES, Batch, Producer, TransactionalCall, idempotent
-from kafka_proto.clients.producer.state import OffsetsToCommit
+from kafka_proto.clients.producer import FAMILIES
 from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.epochs import used_up
 from kafka_proto.cluster.logs import LocalLogs, ReplicatedLogs
 from kafka_proto.cluster.properties import properties
 from kafka_proto.cluster.refinement import log_of, refinement
 from kafka_proto.cluster.topics import topics
-from kafka_proto.log import PartitionLog, RecordBatch
-from kafka_proto.log.chunks import Chunks
-from kafka_proto.log.producer_state import ProducerState, RememberedBatch
-from kafka_proto.log.transactions import AbortedTransaction, EndedTransaction, OpenTransaction
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
 from kafka_proto.replication.known import LeaderAndEpoch
@@ -70,26 +51,20 @@ SIZES = {
 TIMEOUTS = ("request", "delivery", "transaction")
 LOGS = ("at-once", "later", "replicated")
 
+
+def classes_of(*packages: ModuleType) -> Iterator[type]:
+    """Yield the attrs classes that are written in the modules of some packages."""
+    for package in packages:
+        for found in walk_packages(package.__path__, f"{package.__name__}."):
+            module = import_module(found.name)
+            yield from (kind for kind in vars(module).values() if isinstance(kind, type) and attrs.has(kind)
+                        and kind.__module__ == found.name)
+
+
 TYPES: tuple[type, ...] = (
-    *broker_state.TYPES, *replication_messages.OF_REPLICAS, *replica_state.TYPES, *quorum.TYPES, Metadata,
-    LeaderAndEpoch, *controller.TYPES, Records, transaction_log.TransactionRecord,
-    transaction_coordinator.EntryCallback, look_ups.Leaders, messages.MetadataRequest,
-    messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response, messages.Asker,
-    client_connections.ClientConnections, client_connections.Sent, client.ClientState, client.ApplicationCall,
-    client.Written,
-    idempotent_client.IdempotentState, idempotent_client.Placed, idempotent.IdempotentProducer,
-    idempotent.IdempotentBatch, idempotent.Sequences,
-    administrator.AdministratorState, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
-    TransactionalCall, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig,
-    role.Waiting, role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction,
-    TransactionMetadata, PartitionLog, RecordBatch, Chunks, ProducerState,
-    RememberedBatch, AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group,
-    ClassicGroup, Member, GroupMetadata, GroupStored,
-    Offsets, Committed, OffsetRecord, requests.MemberIdentity,
-    *(kind for name, kind in vars(requests).items() if name.endswith(("Request", "Response")) and attrs.has(kind)),
+    *replication_messages.OF_REPLICAS, *replica_state.TYPES, *quorum.TYPES, LeaderAndEpoch,
+    *classes_of(broker, clients, log, requests),
 )
-
-
 SETTINGS = {
     "timeouts": Setting(
         TIMEOUTS, "request", several=True,
@@ -100,7 +75,7 @@ SETTINGS = {
         doc="logs that one broker leads for good, where an entry of the transaction log is committed in the same turn "
         "or later; or replicated ones, whose leaders move",
     ),
-    "disk": DISK,
+    "disk": composition.DISK,
     "election": Setting(
         ("clean", "elr", "unclean"), "clean",
         doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
@@ -127,17 +102,24 @@ def build(
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
+    begun = used_up(placement, sizes["epochs"])
     roles = {
-        b: composition.roles_of(
-            b, version, placement, times_out="transaction" in timeouts,
-            begun=used_up(placement, sizes["epochs"]),
-        )
+        b: composition.roles_of(b, version, placement, times_out="transaction" in timeouts, begun=begun)
         for b in placement.brokers
     }
     refuse(sizes, settings, replicated=replicated)
-    compose = composition.with_replicated_logs if replicated else composition.with_local_logs
-    processes, initial = compose(placement, roles, sizes, settings)
-    clients = [
+    rules: composition.Rules | None = None
+    if replicated:
+        rules = composition.rules_of(composition.hosts_of(placement, sizes), sizes, settings)
+        processes, states = composition.with_replicated_logs(roles, rules, sizes, settings)
+    else:
+        leaders = {p: placement.leader(p) for p in placement.all_partitions}
+        later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
+        held = {p: Records(records) for p, records in begun.items()}
+        processes, states = composition.with_local_logs(roles, leaders, held, later)
+    initial = {slot: value for b in processes if isinstance(b, Broker)
+               for slot, value in composition.on_disk(b, states[b.name]).items()}
+    transactional = [
         client.TransactionalClient(
             c, family, placement, transactions=sizes["transactions"], records=sizes["records"],
             offsets=sizes["offsets"], in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
@@ -153,21 +135,17 @@ def build(
     ]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
-    hosts = composition.hosts_of(placement, sizes) if replicated else None
-    logs = ReplicatedLogs(hosts) if hosts is not None else LocalLogs(placement)
-    start = {**{slot: value for b in processes if isinstance(b, Broker) for slot, value in b.layout.start().items()},
-             **initial}
+    hosts = None if rules is None else {p: tuple(replicas) for p, replicas in rules.items()}
+    logs = LocalLogs(placement) if hosts is None else ReplicatedLogs(hosts)
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
-    of_replicas = () if hosts is None else replicas.properties(
-        placement, composition.rules_of(processes, hosts), keeps_records=keeps_records
-    )
+    of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
     return Model(
-        name, (*clients, *plain, *processes, *readers, *admins), (initial,), network, faults,
+        name, (*transactional, *plain, *processes, *readers, *admins), (initial,), network, faults,
         (*properties(placement, network, logs), *of_replicas),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer,
-        refinement=lambda: refinement(version.name, placement, log_of(hosts), start),
+        refinement=lambda: refinement(version.name, placement, log_of(hosts), initial),
     )
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from operator import attrgetter
 
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Noted, Span, noted, spans, transaction_of
-from kafka_proto.broker.group.offsets import Offsets
+from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.messages import Response
-from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState, GroupCoordinatorState, LeaderState
+from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer import ProducerStatus
-from kafka_proto.clients.reader import ReaderState
-from kafka_proto.clients.transactional_client import ClientState, Written
+from kafka_proto.clients.transactional_client import ClientState
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.epochs import is_on_another_id
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
@@ -33,10 +33,10 @@ INVARIANTS = (
 LIVENESS = ("OperationsEnd", "NothingStaysOpen")
 WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "ProducerBumped", "ProducerIsFenced",
              "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged", "EpochsRanOut", "EpochTakenUnasked")
-
-
-def offsets_of(state: GroupCoordinatorState) -> Offsets:
-    return state.groups.offsets
+OFFSETS = attrgetter("groups.offsets")
+ACKNOWLEDGED, OUTCOMES, SEEN = attrgetter("acknowledged"), attrgetter("outcomes"), attrgetter("seen")
+LEVEL, POSITIONS = attrgetter("consumer.isolation_level"), attrgetter("consumer.positions")
+START = attrgetter("log_start_offset")
 
 
 def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
@@ -45,32 +45,8 @@ def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
     return FrozenMap((tid, (metadata.producer_id, metadata.producer_epoch)) for tid, metadata in known)
 
 
-def acknowledged_of(state: ClientState) -> tuple[Written, ...]:
-    return state.acknowledged
-
-
 def texts_of(state: ClientState) -> frozenset[str]:
     return frozenset(written.record for written in state.acknowledged)
-
-
-def outcomes_of(state: ClientState) -> FrozenMap[str, str]:
-    return state.outcomes
-
-
-def level_of(state: ReaderState) -> IsolationLevel:
-    return state.consumer.isolation_level
-
-
-def positions_of(state: ReaderState) -> FrozenMap[str, int]:
-    return state.consumer.positions
-
-
-def seen_of(state: ReaderState) -> FrozenMap[str, tuple[str, ...]]:
-    return state.seen
-
-
-def start_of(log: PartitionLog) -> int:
-    return log.log_start_offset
 
 
 def number_of(placed: Placed) -> int:
@@ -125,17 +101,17 @@ class Facts:
         return guarantees.atomicity(self.ends(view), lambda _, record: record.text in texts)
 
     def outcome(self, view: View, c: str) -> Reason:
-        texts, told = view.derived(c, texts_of), view.derived(c, outcomes_of)
+        texts, told = view.derived(c, texts_of), view.derived(c, OUTCOMES)
         return guarantees.acknowledged_outcome(c, self.ends(view), told, lambda _, record: record.text in texts)
 
     def intermediate_read(self, view: View, r: str) -> Reason:
-        if view.derived(r, level_of) is not IsolationLevel.READ_COMMITTED:
+        if view.derived(r, LEVEL) is not IsolationLevel.READ_COMMITTED:
             return None
         committed = frozenset(self.placement.idempotent_producers).union(
             *(self.logs.ghosts(view, p).committed for p in self.placement.transaction_partitions)
         )
         got = ((partition, Noted(-1, transaction_of(text), text))
-               for partition, texts in view.derived(r, seen_of).items() for text in texts)
+               for partition, texts in view.derived(r, SEEN).items() for text in texts)
         return guarantees.no_intermediate_read(r, got, committed)
 
     def hanging(self, view: View, partition: str) -> Reason:
@@ -146,13 +122,13 @@ class Facts:
         found = self.logs.made(view, partition, records_of)
         acknowledged: list[list[tuple[str, int | None]]] = []
         for c in self.placement.producers:
-            here = (written.record for written in view.derived(c, acknowledged_of) if written.partition == partition)
+            here = (written.record for written in view.derived(c, ACKNOWLEDGED) if written.partition == partition)
             acknowledged += ([(text, None) for text in together] for _, together in groupby(here, transaction_of))
         for state in self.idempotent(view):
             mine = (placed for placed in state.acknowledged if placed.partition == partition)
             acknowledged.append([(placed.record, placed.offset) for placed in sorted(mine, key=number_of)])
         return guarantees.written_once(partition, found) or guarantees.as_acknowledged(
-            partition, acknowledged, dict(found).get, self.logs.made(view, partition, start_of))
+            partition, acknowledged, dict(found).get, self.logs.made(view, partition, START))
 
     def fenced(self, view: View, c: str) -> Reason:
         """P7. A fence is in force before it is logged (up to 3.9 even if it never is): coordinators' caches count, too.
@@ -191,7 +167,7 @@ class Facts:
 
     def offsets(self, view: View, b: str) -> Reason:
         log = LEADER[OFFSETS_PARTITION].derived(view, b, served)
-        return None if log is None else guarantees.offsets_as_committed(log, GROUPS.derived(view, b, offsets_of))
+        return None if log is None else guarantees.offsets_as_committed(log, GROUPS.derived(view, b, OFFSETS))
 
     def pending(self, view: View) -> Reason:
         """P8: what applications wait for ends, and what is prepared is completed."""
@@ -223,7 +199,7 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
     def skipped(view: View) -> bool:
         """Whether a consumer of committed records is past a record that is aborted."""
         for r in consumers:
-            positions, got = view.derived(r, positions_of), view.derived(r, seen_of)
+            positions, got = view.derived(r, POSITIONS), view.derived(r, SEEN)
             for partition in partitions:
                 past, seen = positions.get(partition, 0), got.get(partition, ())
                 for span in facts.spans(view, partition):
@@ -256,7 +232,7 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         )),
         sometimes("AbortedRecordSkipped", skipped),
         sometimes("OffsetStaged", lambda view: any(
-            GROUPS.derived(view, b, offsets_of).staged for b in placement.brokers
+            GROUPS.derived(view, b, OFFSETS).staged for b in placement.brokers
         )),
         sometimes("MarkersUnderWay", lambda view: any(e.state in PREPARED for e in facts.entries(view))),
         sometimes("EpochsRanOut", lambda view: any(map(is_on_another_id, facts.entries(view)))),

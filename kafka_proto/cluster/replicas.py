@@ -11,7 +11,6 @@ from functools import partial
 from itertools import combinations, permutations
 
 from harness.model import Property, Reason, Step, View, always, sometimes
-from kafka_proto.broker.composition import Rules
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.ghosts import text_of
 from kafka_proto.broker.logs.replicated import REPLICA
@@ -20,6 +19,7 @@ from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.idempotent_client import IdempotentState
 from kafka_proto.clients.reader import ReaderState
 from kafka_proto.clients.transactional_client import ClientState
+from kafka_proto.cluster.composition import Rules
 from kafka_proto.replication.checks import ReplicaChecks
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.leadership import is_true_leader

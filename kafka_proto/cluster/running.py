@@ -13,8 +13,6 @@ from typing import TypeVar
 import attrs
 
 from harness.model import FrozenMap, Local, Part, durable, survivor
-from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.composition import in_turn, replicated, started
 from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
@@ -22,14 +20,14 @@ from kafka_proto.broker.group.coordinator import GroupCoordinator
 from kafka_proto.broker.group.offsets import Offsets
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
-from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
+from kafka_proto.broker.logs.local import LocalLog, Records
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.state import METADATA
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.cluster.composition import roles_of
+from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
 from kafka_proto.cluster.running_actors import Pair, RunningActors
 from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
@@ -288,20 +286,14 @@ class RunningCluster(RunningActors):
         roles = {b: roles_of(b, self.version, placement, times_out=True, block_size=BLOCK_SIZE,
                              record_times=self.record_times, config=self.config) for b in names}
         if not self.is_replicated:
-            (b,) = names
-            log = LocalLog(b, roles[b], dict.fromkeys(placement.all_partitions, b))
-            broker = Broker(b, log, roles[b])
-            empty = {RECORDS[p]: Records(leader_epoch=0) for p in log.led}
-            first = broker.initial
-            for part, records in empty.items():
-                first = first.put(part, records)
-            self._actors, self._states = {b: broker}, {b: broker.started(log.known(first), empty)}
+            led = placement.all_partitions
+            held = dict.fromkeys(led, Records(leader_epoch=0))
+            actors, self._states = with_local_logs(roles, dict.fromkeys(led, names[0]), held)
         else:
             sizes = {"elections": 0, "min-insync-replicas": self.replication.min_insync_replicas}
-            hosts = {p: self._replicas[p] for p in placement.all_partitions}
-            controller, rules, members = replicated(names, hosts, roles, sizes, ELECTION)
-            self._actors = {each.name: each for each in (*members, controller)}
-            self._states = {**started(controller.initial, rules, members), controller.name: controller.initial}
+            rules = rules_of({p: self._replicas[p] for p in placement.all_partitions}, sizes, ELECTION)
+            actors, self._states = with_replicated_logs(roles, rules, sizes, ELECTION)
+        self._actors = {each.name: each for each in actors}
         for name, state in before.items():
             self._states[name] = carried_over(state, self._states[name])
         for name in names:

@@ -5,6 +5,8 @@ No row encodes an interleaving: a row says what may happen, the scheduler decide
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from harness.model import NO_FAULTS, Faults, Rule, Scenario, Timed
@@ -24,10 +26,18 @@ def row(
     name: str, title: str, release: str, sizes: dict[str, int] = TWO, faults: Faults = NO_FAULTS,
     claims: tuple[str, ...] = ALL, timeouts: int = 0, runs: int = 60, steps: int = 90, **rest: object,
 ) -> Scenario:
-    """Return a row."""
+    """Return a row; one that must fail has a twin that is repaired."""
+    repaired = f"{name}-repaired" if "expected" in rest else None
     return Scenario(
         name, title, f"kafka/{release}", sizes, faults=faults, claims=claims, timeouts=timeouts,
-        workload=WORKLOAD, steps=steps, runs=runs, **rest,  # type: ignore[arg-type]
+        workload=WORKLOAD, steps=steps, runs=runs, repaired=repaired, **rest,  # type: ignore[arg-type]
+    )
+
+
+def twin(failing: Scenario, title: str, **changes: Any) -> Scenario:
+    """Return the twin of a row that must fail."""
+    return attrs.evolve(
+        failing, name=f"{failing.name}-repaired", title=title, expected=None, repaired=None, **changes
     )
 
 
@@ -35,38 +45,35 @@ MIXED = ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "OperationsEnd
 LATE_END = row(
     "late-end", "an EndTxn is late in an abandoned connection, and ends a later transaction (KAFKA-17754)", "3.5",
     ONE, Faults(rules=(Rule("delay", message="EndTxnRequest", nth=1, delay_ms=110),)), MIXED, mode="timed", runs=400,
-    timers=2, expected="MarkerAttribution", repaired="late-end-repaired",
+    timers=2, expected="MarkerAttribution",
 )
 LATE_PRODUCE = Faults(rules=(Rule("delay", message="ProduceRequest", nth=1, delay_ms=200),))
 HANGING = row(
     "hanging-transaction", "a batch is late and given up: it opens a transaction that nobody ends (KAFKA-14402)",
     "3.5", APART, LATE_PRODUCE, ("NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
     timers=1, settings={"timeouts": "request,delivery"}, expected="NoHangingTransaction",
-    repaired="hanging-transaction-repaired",
 )
 JOINING = row(
     "late-batch-joins", "a batch is late and given up: it becomes a part of the next transaction (KIP-890)",
     "3.9", APART, LATE_PRODUCE, ("AcknowledgedOutcome", "OperationsEnd"), mode="timed", runs=400,
     timers=2, settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
-    repaired="late-batch-joins-repaired",
 )
 LATE_MARKER = row(
     "late-marker", "a marker that was sent twice is late, and ends the next transaction (KAFKA-19446)", "4.0",
     APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
-    runs=400, timers=1, expected="MarkerAttribution", repaired="late-marker-repaired",
+    runs=400, timers=1, expected="MarkerAttribution",
 )
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
     "2.3", {**PLAIN, "deletions": 2}, Faults(rules=(Rule("delay", message="ProduceRequest", nth=2, delay_ms=200),)),
     ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, timers=2, settings={"client": "java23"},
-    expected="AcknowledgedOnce", repaired="record-sent-again-repaired",
+    expected="AcknowledgedOnce",
 )
 GOES_ON = row(
     "late-producer-goes-on", "a transaction times out, and its producer goes on in the same epoch (KAFKA-6119)",
     "0.11", {**TWO, "transactions": 1}, claims=("Atomicity", "OperationsEnd"), timeouts=1, runs=400,
     settings={"timeouts": "transaction"}, expected="Atomicity",
-    repaired="late-producer-goes-on-repaired",
 )
 EVERYTHING = Faults(
     drop=1, duplicate=1, delay=1, partition=1, one_way=1, pause=1, crash=1, skew=1, targets=("b1", "b2", "c1", "c2"),
@@ -75,31 +82,14 @@ EVERYTHING = Faults(
 EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON)
 TWINS = (
-    attrs.evolve(
-        LATE_END, name="late-end-repaired", title="each end has an epoch of its own (KIP-890)",
-        model="kafka/4.2", expected=None, repaired=None,
-    ),
-    attrs.evolve(
-        HANGING, name="hanging-transaction-repaired", title="the leader asks the coordinator first (KIP-890 part 1)",
-        model="kafka/3.9", expected=None, repaired=None,
-    ),
-    attrs.evolve(
-        JOINING, name="late-batch-joins-repaired", title="each end has an epoch of its own (KIP-890)",
-        model="kafka/4.2", settings={"timeouts": "request,delivery"}, expected=None, repaired=None,
-    ),
-    attrs.evolve(
-        LATE_MARKER, name="late-marker-repaired", title="a marker's epoch must be above the producer's (KIP-1228)",
-        model="kafka/4.2", expected=None, repaired=None,
-    ),
-    attrs.evolve(
-        SENT_AGAIN, name="record-sent-again-repaired",
-        title="a producer is known as long as it is used (KAFKA-7190), and goes on in another epoch (KIP-360)",
-        model="kafka/3.5", settings={}, expected=None, repaired=None,
-    ),
-    attrs.evolve(
-        GOES_ON, name="late-producer-goes-on-repaired", title="a time-out fences who began the transaction",
-        model="kafka/2.3", expected=None, repaired=None,
-    ),
+    twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
+    twin(HANGING, "the leader asks the coordinator first (KIP-890 part 1)", model="kafka/3.9"),
+    twin(JOINING, "each end has an epoch of its own (KIP-890)", model="kafka/4.2",
+         settings={"timeouts": "request,delivery"}),
+    twin(LATE_MARKER, "a marker's epoch must be above the producer's (KIP-1228)", model="kafka/4.2"),
+    twin(SENT_AGAIN, "a producer is known as long as it is used (KAFKA-7190), and goes on in another epoch (KIP-360)",
+         model="kafka/3.5", settings={}),
+    twin(GOES_ON, "a time-out fences who began the transaction", model="kafka/2.3"),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
 
@@ -150,7 +140,7 @@ def losing(name: str, title: str, least: int, settings: dict[str, str], *, lost:
         name, title, "4.0", {**ONE_RECORD, "min-insync-replicas": least, "elections": elections},
         Faults(timed=(CUT, LOST) if lost else (CUT,)), (*replicas.KEPT, "OperationsEnd"), timeouts=6,
         mode="timed", runs=200, timers=1,
-        settings={**REPLICATED, **settings}, expected="AcknowledgedSurvives", repaired=f"{name}-repaired",
+        settings={**REPLICATED, **settings}, expected="AcknowledgedSurvives",
     )
 
 
@@ -168,12 +158,9 @@ UNCLEAN = losing(
 )
 LOSING = (
     LAST_REPLICA, ONE_REPLICA, UNCLEAN,
-    attrs.evolve(LAST_REPLICA, name="last-replica-standing-repaired", title="who left the ISR last may be elected",
-                 settings=SAVED, expected=None, repaired=None),
-    attrs.evolve(ONE_REPLICA, name="one-replica-is-enough-repaired", title="min.insync.replicas=2",
-                 sizes=LAST_REPLICA.sizes, expected=None, repaired=None),
-    attrs.evolve(UNCLEAN, name="unclean-election-repaired", title="only members of the ISR are elected",
-                 settings=REPLICATED, expected=None, repaired=None),
+    twin(LAST_REPLICA, "who left the ISR last may be elected", settings=SAVED),
+    twin(ONE_REPLICA, "min.insync.replicas=2", sizes=LAST_REPLICA.sizes),
+    twin(UNCLEAN, "only members of the ISR are elected", settings=REPLICATED),
 )
 
 SCENARIOS: tuple[Scenario, ...] = (

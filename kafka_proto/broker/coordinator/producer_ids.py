@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-BLOCK_SIZE = 1000
-
 
 @attrs.frozen
 class Block:
@@ -30,15 +28,3 @@ class ProducerIds:
     def take(self) -> ProducerIds:
         """Return the ids without the next one."""
         return attrs.evolve(self, used=self.used + 1)
-
-
-@attrs.frozen
-class Allocator:
-    """What the controller has given away (its record is durable before a broker hears of it)."""
-
-    next_first: int = 0
-
-
-def allocate(allocator: Allocator, size: int = BLOCK_SIZE) -> tuple[Allocator, Block]:
-    """Give the next block; no two are the same, whoever asks and however often."""
-    return Allocator(allocator.next_first + size), Block(allocator.next_first, size)

@@ -7,7 +7,7 @@ log.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -23,6 +23,7 @@ from kafka_proto.broker.coordinator.coordinator import (
     Effect,
     Logged,
     Markers,
+    Step,
     Waiting,
 )
 from kafka_proto.broker.coordinator.loading import load
@@ -125,7 +126,7 @@ class TransactionCoordinator(roles.Role):
 
     def receive(self, local: Local, message: Message) -> RoleStep | None:
         """Decide on a request of a client, or of a leader; or take the answer to markers."""
-        action, who = f"Receive{message.type}", (self.name, message.source)
+        action, who = f"Receive{message.type}", message.source
         if isinstance(message, Request) and isinstance(message.request, REQUESTS):
             return self.outcome(self.decided(local, message), action, who)
         if isinstance(message, Request) and isinstance(message.request, LOOKS):
@@ -136,11 +137,11 @@ class TransactionCoordinator(roles.Role):
         assert isinstance(message, Response)
         p = self.placement.transaction_partition(asked.transactional_id)
         local = self.others.answered(local, message)
-        cache, effects = role.marked(
+        done = role.marked(
             local[COORDINATOR[p]].cache, asked.transactional_id, asked.message.request,
             message.response.errors, now=now(local),
         )
-        return self.outcome(self.carry(self.cached(local, p, cache), p, effects, pauses=True), action, who)
+        return self.outcome(self.carry(local, p, done, pauses=True), action, who)
 
     def decided(self, local: Local, message: Request) -> roles.Effect:
         """Return what is decided about a request."""
@@ -162,10 +163,9 @@ class TransactionCoordinator(roles.Role):
             answer = self.version.coordinator.verify_partitions(request, cached)
             return self.reply(local, message, AddPartitionsToTxnResponse(answer))
         local = self.refilled(local, p)
-        cache, effects = role.receive(
+        return self.carry(local, p, role.receive(
             self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=asker_of(message)
-        )
-        return self.carry(self.cached(local, p, cache), p, effects)
+        ))
 
     def looked_up(
         self, local: Local, request: DescribeTransactionsRequest | ListTransactionsRequest
@@ -178,10 +178,6 @@ class TransactionCoordinator(roles.Role):
             return describe(local[COORDINATOR[p]].cache, request)
         led = (p for p in self.partitions if known(local, p).leader == self.name)
         return list_transactions([local[COORDINATOR[p]].cache for p in led], request, now=now(local))
-
-    def reply(self, local: Local, message: Request, answer: Value) -> roles.Effect:
-        sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
-        return roles.Effect(local, (sent,))
 
     def refilled(self, local: Local, p: str) -> Local:
         """Return the state with a block of producer ids, which no other broker has and no restart gives again."""
@@ -218,8 +214,7 @@ class TransactionCoordinator(roles.Role):
                 rest = mine.unfinished[:place] + mine.unfinished[place + 1:]
                 after = local.put(COORDINATOR[p], attrs.evolve(mine, unfinished=rest))
                 action = "AppendEntryAgain" if isinstance(effect, Logged) else "CompletePreparedTransaction"
-                who = (self.name, effect.transactional_id)
-                yield self.outcome(self.carry(after, p, (effect,)), action, who)
+                yield self.outcome(self.carry(after, p, (mine.cache, (effect,))), action, effect.transactional_id)
 
     def timers(self, local: Local) -> dict[str, int | None]:
         """An open transaction times out once it is open for longer than it may be; an id at rest is forgotten.
@@ -241,15 +236,15 @@ class TransactionCoordinator(roles.Role):
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         kind, _, tid = timer.partition(" ")
+        if kind not in (TRANSACTION_TIMEOUT, EXPIRATION):
+            return
+        p = self.placement.transaction_partition(tid)
         if kind == EXPIRATION:
-            p = self.placement.transaction_partition(tid)
-            cache, effects = role.expire(local[COORDINATOR[p]].cache, tid, now=now(local))
-            yield self.outcome(self.carry(self.cached(local, p, cache), p, effects), kind, (self.name, tid))
-        if kind == TRANSACTION_TIMEOUT:
-            p = self.placement.transaction_partition(tid)
+            done = role.expire(local[COORDINATOR[p]].cache, tid, now=now(local))
+        else:
             local = self.refilled(local, p)
-            cache, effects = role.time_out(self.version.coordinator, local[COORDINATOR[p]].cache, tid, now=now(local))
-            yield self.outcome(self.carry(self.cached(local, p, cache), p, effects), kind, (self.name, tid))
+            done = role.time_out(self.version.coordinator, local[COORDINATOR[p]].cache, tid, now=now(local))
+        yield self.outcome(self.carry(local, p, done), kind, tid)
 
     def committed(self, local: Local, p: str, record: TransactionRecord) -> Local:
         mine = local[COORDINATOR[p]]
@@ -257,10 +252,9 @@ class TransactionCoordinator(roles.Role):
 
     def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> roles.Effect:
         """Go on after an entry: its answer, and markers where a transaction is prepared now."""
-        cache, effects = role.appended(
+        return self.carry(local, p, role.appended(
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
-        )
-        return self.carry(self.cached(local, p, cache), p, effects)
+        ))
 
     def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
@@ -275,12 +269,12 @@ class TransactionCoordinator(roles.Role):
         if callback.request is None and entry is not None and entry.state in AT_REST:
             again = attrs.evolve(mine, unfinished=(*mine.unfinished, Logged(tid, entry)))
             return roles.Effect(local.put(COORDINATOR[p], again))
-        cache, effects = role.append_failed(mine.cache, tid, code)
-        return self.carry(self.cached(local, p, cache), p, effects)
+        return self.carry(local, p, role.append_failed(mine.cache, tid, code))
 
-    def carry(self, local: Local, p: str, effects: Sequence[Effect], *, pauses: bool = False) -> roles.Effect:
+    def carry(self, local: Local, p: str, step: Step, *, pauses: bool = False) -> roles.Effect:
         """Return what the decisions want done: answers and markers are sent, entries go to the log."""
-        sent, appends = tuple[Message, ...](), tuple[Append, ...]()
+        cache, effects = step
+        local, sent, appends = self.cached(local, p, cache), tuple[Message, ...](), tuple[Append, ...]()
         ahead = deque(effects)
         while ahead:
             effect = ahead.popleft()
@@ -297,10 +291,7 @@ class TransactionCoordinator(roles.Role):
 
     def answer(self, answered: AnsweredRequest) -> Message:
         asker: Asker = answered.token
-        return Response(
-            response(answered.request, answered.answer), asker.correlation, asker.connection, source=self.name,
-            dest=asker.client,
-        )
+        return asker.answered(self.name, response(answered.request, answered.answer))
 
     def entry(self, waiting: Waiting, p: str, logged: Logged) -> Append:
         """Return an entry as a record of the log, with the ghost of who caused it."""
@@ -342,6 +333,3 @@ class TransactionCoordinator(roles.Role):
     def cached(self, local: Local, p: str, cache: Coordinator) -> Local:
         """Return the state with another cache of a partition."""
         return local.put(COORDINATOR[p], attrs.evolve(local[COORDINATOR[p]], cache=cache))
-
-    def outcome(self, effect: roles.Effect, action: str, who: tuple[str, ...]) -> RoleStep:
-        return RoleStep(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)

@@ -15,7 +15,7 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
-from kafka_proto.broker.group.membership import Group, unknown_member
+from kafka_proto.broker.group.membership import unknown_member
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 
@@ -75,12 +75,6 @@ Assignments = tuple[tuple[str, bytes], ...]
 Answers = tuple[tuple[Value, JoinGroupResponse | SyncGroupResponse], ...]
 NO_ANSWERS: Answers = ()
 Step = tuple[ClassicGroup, Answers]
-
-
-def as_fenced(group: ClassicGroup) -> Group:
-    """Return what a commit of offsets is fenced by."""
-    members = FrozenMap((known, m.join.group_instance_id) for known, m in group.members.items())
-    return Group(group.generation, members, group.awaits_leader)
 
 
 def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int) -> Step:

@@ -20,9 +20,9 @@ from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGrou
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.role import Handler, PartitionLeader
 from kafka_proto.broker.leader.state import NO_GUARD, Origin, SupportedOperation
-from kafka_proto.broker.messages import PartitionsDeleted, Request, Response, asker_of
+from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, LeaderState
+from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
@@ -148,11 +148,11 @@ class GroupRole(PartitionLeader):
             return self.verified_append(local, message, NO_GUARD)
         producer = request.producer_id, request.producer_epoch
         started = decisions.start_verification(
-            local[where].leader, *producer, NO_SEQUENCE, operation, decisions.has_open, now=now(local)
+            local[where], *producer, NO_SEQUENCE, operation, decisions.has_open, now=now(local)
         )
         if started.error is not Error.NONE:
             return self.failed(local, OFFSETS_PARTITION, message, started.error)
-        local = local.put(where, LeaderState.of(started.leader))
+        local = local.put(where, started.leader)
         if started.guard == NO_GUARD:
             return self.verified_append(local, message, NO_GUARD)
         return self.verify(local, message, OFFSETS_PARTITION, producer, operation, started.guard)
@@ -263,10 +263,7 @@ class GroupRole(PartitionLeader):
 
     def answers(self, answers: Answers) -> tuple[Message, ...]:
         """Return the responses to members, each to who asked."""
-        return tuple(
-            Response(response, asker.correlation, asker.connection, source=self.name, dest=asker.client)
-            for asker, response in answers
-        )
+        return tuple(asker.answered(self.name, response) for asker, response in answers)
 
     def store(self, local: Local, stored: ClassicGroup, callback: GroupStored) -> Effect:
         """Append a group to the offsets log (`storeGroup`)."""
@@ -303,17 +300,14 @@ class GroupRole(PartitionLeader):
         if due is None:
             return
         step = rebalance.pass_time(local[GROUPS].groups.classic(group_id), max(due, now(local)))
-        yield self.outcome(self.moved(local, group_id, *step), kind, (self.name, group_id))
+        yield self.outcome(self.moved(local, group_id, *step), kind, group_id)
 
     def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
         """Tell members that waited when the broker resigned."""
         mine = local[GROUPS]
         if mine.unsent is not None:
             effect = Effect(local.put(GROUPS, attrs.evolve(mine, unsent=None)), mine.unsent)
-            yield self.outcome(effect, "UnloadGroups", (self.name,))
-
-    def outcome(self, effect: Effect, action: str, who: tuple[str, ...]) -> RoleStep:
-        return RoleStep(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)
+            yield self.outcome(effect, "UnloadGroups")
 
     def partitions_deleted(self, local: Local, message: Request, request: PartitionsDeleted) -> Effect:
         """Append a tombstone for each offset of partitions that are gone (`onPartitionsDeleted`)."""

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.appending import CheckedBatch, Checks, check_batch
 from kafka_proto.broker.leader.fetching import known_time
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation, Verification
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation, Verification
 from kafka_proto.broker.leader.verification import VerificationStarted
 from kafka_proto.log import PartitionLog, append
 from kafka_proto.log.producer_state import ProducerState
@@ -27,9 +26,8 @@ class LeaderDecisions:
     has_open: Callable[[ProducerState, int], bool]
     start_verification: Callable[..., VerificationStarted]
     check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error]
-    check_sequence: Checks
+    check_sequence: Callable[[ProducerState, RecordBatch, Verification | None], Error]
     check_marker: Callable[[ProducerState, RecordBatch, int], Error]
-    unverified: Callable[[Error, SupportedOperation], Error]
     unverified_produce: Callable[[Error, SupportedOperation], Error]
     after_deletion: Callable[[PartitionLog], PartitionLog]
     """What is forgotten when records were deleted."""
@@ -42,10 +40,18 @@ class LeaderDecisions:
 
 
 @attrs.frozen
+class CheckedBatch:
+    """Whether a batch may be appended. A duplicate is answered with the offset that it has already."""
+
+    error: Error = Error.NONE
+    duplicate_at: int | None = None
+
+
+@attrs.frozen
 class Admitted:
     """What is to be done with a request to append: an error, a question to the coordinator, or the append itself."""
 
-    leader: Leader
+    leader: LeaderState
     error: Error = Error.NONE
     asks: SupportedOperation | None = None
     guard: int = NO_GUARD
@@ -56,7 +62,7 @@ def lacks_transactional_id(request: ProduceRequest) -> bool:
     return request.batch.is_transactional and request.transactional_id is None
 
 
-def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *, now: int) -> Admitted:
+def admit(decisions: LeaderDecisions, leader: LeaderState, request: ProduceRequest, *, now: int) -> Admitted:
     """Look at a Produce request before its batch is appended (`handleProduceRequest`, `handleProduceAppend`)."""
     batch = request.batch
     if lacks_transactional_id(request):
@@ -85,15 +91,36 @@ def refusal(request: ProduceRequest) -> Error:
 
 
 def check(
-    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
+    decisions: LeaderDecisions, leader: LeaderState, batch: RecordBatch, origin: Origin, guard: int
 ) -> CheckedBatch:
-    """Say whether a batch may be appended."""
-    return check_batch(
-        leader, batch, origin, guard, check_verified=decisions.check_verified, check_sequence=decisions.check_sequence
-    )
+    """Say whether a batch of data may be appended: duplicate, verification, epoch, sequence, open transaction.
+
+    Offset commits come from the coordinator of groups and have no sequences.
+    """
+    if batch.producer_id == NO_PRODUCER_ID:
+        return CheckedBatch()
+    known = leader.log.producer(batch.producer_id)
+    verification = leader.verifications.get(batch.producer_id)
+    if origin is Origin.CLIENT:
+        duplicate = known.duplicate_of(batch)
+        if duplicate is not None:
+            return CheckedBatch(duplicate_at=duplicate.first_offset)
+    if batch.is_transactional:
+        error = decisions.check_verified(known, batch, verification, guard)
+        if error is not Error.NONE:
+            return CheckedBatch(error)
+    if batch.producer_epoch < known.producer_epoch:
+        return CheckedBatch(Error.INVALID_PRODUCER_EPOCH)
+    if origin is Origin.CLIENT:
+        error = decisions.check_sequence(known, batch, verification)
+        if error is not Error.NONE:
+            return CheckedBatch(error)
+    if known.open_from is not None and not batch.is_transactional:
+        return CheckedBatch(Error.INVALID_TXN_STATE)
+    return CheckedBatch()
 
 
-def appended(leader: Leader, batch: RecordBatch) -> Leader:
+def appended(leader: LeaderState, batch: RecordBatch) -> LeaderState:
     """Return a leader with a batch at the end of its log: it ends a verification (`clearVerificationStateEntry`).
 
     The marker of a transaction does not end one that adds the partition to the next, which is under way already.

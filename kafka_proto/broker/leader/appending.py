@@ -2,56 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import attrs
-
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, Verification
+from kafka_proto.broker.leader.state import NO_GUARD, Verification
 from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests.error import Error
-
-
-@attrs.frozen
-class CheckedBatch:
-    """Whether a batch may be appended. A duplicate is answered with the offset that it has already."""
-
-    error: Error = Error.NONE
-    duplicate_at: int | None = None
-
-
-Checks = Callable[[ProducerState, RecordBatch, Verification | None], Error]
-
-
-def check_batch(
-    leader: Leader, batch: RecordBatch, origin: Origin, guard: int, *,
-    check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error], check_sequence: Checks,
-) -> CheckedBatch:
-    """Say whether a batch of data may be appended: duplicate, verification, epoch, sequence, open transaction.
-
-    Offset commits come from the coordinator of groups and have no sequences.
-    """
-    if batch.producer_id == NO_PRODUCER_ID:
-        return CheckedBatch()
-    known = leader.log.producer(batch.producer_id)
-    verification = leader.verifications.get(batch.producer_id)
-    if origin is Origin.CLIENT:
-        duplicate = known.duplicate_of(batch)
-        if duplicate is not None:
-            return CheckedBatch(duplicate_at=duplicate.first_offset)
-    if batch.is_transactional:
-        error = check_verified(known, batch, verification, guard)
-        if error is not Error.NONE:
-            return CheckedBatch(error)
-    if batch.producer_epoch < known.producer_epoch:
-        return CheckedBatch(Error.INVALID_PRODUCER_EPOCH)
-    if origin is Origin.CLIENT:
-        error = check_sequence(known, batch, verification)
-        if error is not Error.NONE:
-            return CheckedBatch(error)
-    if known.open_from is not None and not batch.is_transactional:
-        return CheckedBatch(Error.INVALID_TXN_STATE)
-    return CheckedBatch()
 
 
 def take_unverified(known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int) -> Error:

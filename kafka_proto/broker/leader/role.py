@@ -14,15 +14,14 @@ import attrs
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching
-from kafka_proto.broker.leader.admission import admit, appended, check, lacks_transactional_id, refusal
-from kafka_proto.broker.leader.appending import CheckedBatch
+from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.marking import marker_of
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, SupportedOperation
-from kafka_proto.broker.leader.verification import verification_request
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation
+from kafka_proto.broker.leader.verification import unverified, verification_request
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import LEADER, Asked, LeaderState
+from kafka_proto.broker.parts import LEADER, Asked
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
@@ -57,7 +56,7 @@ REFUSALS: dict[type, Callable[[Error], Value]] = {
     ListOffsetsRequest: ListOffsetsResponse, DeleteRecordsRequest: DeleteRecordsResponse,
     DescribeProducersRequest: DescribeProducersResponse,
 }
-"""What is answered to requests about a partition that is not there."""
+"""What is answered to requests about a partition that is not there, or is led by another broker."""
 
 
 class PartitionLeader(Role):
@@ -104,7 +103,7 @@ class PartitionLeader(Role):
         return local.put(LEADER[p], LeaderState(guards=local[LEADER[p]].guards))
 
     def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
-        return local.put(LEADER[p], LeaderState.of(appended(local[LEADER[p]].leader, record)))
+        return local.put(LEADER[p], appended(local[LEADER[p]], record))
 
     def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
         mine = local[LEADER[p]]
@@ -129,8 +128,7 @@ class PartitionLeader(Role):
             if errors is None:
                 return Effect(local)
             response = WriteTxnMarkersResponse(errors)
-        sent = Response(response, message.correlation, message.connection, source=self.name, dest=message.source)
-        return Effect(local, (sent,))
+        return super().reply(local, message, response)
 
     def receive(self, local: Local, message: Message) -> RoleStep | None:
         """Answer a request about its partitions, or go on with one that was verified."""
@@ -142,32 +140,26 @@ class PartitionLeader(Role):
                 return None
             assert isinstance(message, Response)
             effect = self.verified(self.others.answered(local, message), asked, message.response)
-        if effect is None:
-            return None
-        who = self.name, message.source
-        return RoleStep(
-            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=f"Receive{message.type}",
-            who=who,
-        )
+        return None if effect is None else self.outcome(effect, f"Receive{message.type}", message.source)
 
     def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
         """Return what follows from a request, or None where it is not for this role, or has to wait."""
-        if type(request) in self.handlers and request.partition in self.partitions:
-            return self.handlers[type(request)](local, message, request)
-        return None
+        if type(request) not in self.handlers or request.partition not in self.partitions:
+            return None
+        if not local[LEADER[request.partition]].serves:
+            return self.reply(local, message, REFUSALS[type(request)](Error.NOT_LEADER_OR_FOLLOWER))
+        return self.handlers[type(request)](local, message, request)
 
     def produce(self, local: Local, message: Request, request: ProduceRequest) -> Effect:
         """Append a batch, after the coordinator is asked where the version wants that."""
         where = LEADER[request.partition]
         is_led = request.partition in self.partitions
-        if is_led and not local[where].serves:
-            return self.reply(local, message, ProduceResponse(Error.NOT_LEADER_OR_FOLLOWER))
-        leader = local[where].leader if is_led else Leader()
+        leader = local[where] if is_led else LeaderState()
         admitted = admit(self.version.leader, leader, request, now=now(local))
         if admitted.error is not Error.NONE:
             return self.reply(local, message, ProduceResponse(admitted.error))
         if is_led:
-            local = local.put(where, LeaderState.of(admitted.leader))
+            local = local.put(where, admitted.leader)
         if admitted.asks is not None:
             producer = request.batch.producer_id, request.batch.producer_epoch
             return self.verify(local, message, request.partition, producer, admitted.asks, admitted.guard)
@@ -187,10 +179,10 @@ class PartitionLeader(Role):
 
     def verified(self, local: Local, asked: Asked, response: AddPartitionsToTxnResponse) -> Effect:
         """Go on with the client's request that waited."""
-        message, decisions, operation = asked.client, self.version.leader, asked.operation
+        message, operation = asked.client, asked.operation
         assert message is not None and operation is not None
         (found,) = response.errors.values()
-        error = decisions.unverified(found, operation)
+        error = unverified(found, operation)
         if error is not Error.NONE:
             return self.reply(local, message, self.unverified(message.request, error, operation))
         return self.verified_append(local, message, asked.guard)
@@ -215,7 +207,7 @@ class PartitionLeader(Role):
         mine = local[LEADER[p]]
         if not mine.serves:
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
-        return self.checked(local, message, p, batch, check(self.version.leader, mine.leader, batch, origin, guard))
+        return self.checked(local, message, p, batch, check(self.version.leader, mine, batch, origin, guard))
 
     def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: CheckedBatch) -> Effect:
         log = local[LEADER[p]].log
@@ -239,31 +231,23 @@ class PartitionLeader(Role):
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
         kind = Marker.COMMIT if request.committed else Marker.ABORT
         marker = attrs.evolve(marker, records=(Cause(kind, message.transaction),))
-        before: Leader = mine.leader
         error = self.version.leader.check_marker(
-            before.log.producer(marker.producer_id), marker, request.transaction_version
+            mine.log.producer(marker.producer_id), marker, request.transaction_version
         )
         return self.checked(local, message, p, marker, CheckedBatch(error))
 
     def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
-        mine = local[LEADER[request.partition]]
-        if not mine.serves:
-            return self.reply(local, message, ListOffsetsResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        log = local[LEADER[request.partition]].log
         return self.reply(local, message, fetching.list_offsets(
-            mine.log, request, self.version.leader.check_time, self.record_times))
+            log, request, self.version.leader.check_time, self.record_times))
 
     def describe_producers(self, local: Local, message: Request, request: DescribeProducersRequest) -> Effect:
-        mine = local[LEADER[request.partition]]
-        if not mine.serves:
-            return self.reply(local, message, DescribeProducersResponse(Error.NOT_LEADER_OR_FOLLOWER))
-        return self.reply(local, message, DescribeProducersResponse(Error.NONE, mine.log.producers))
+        producers = local[LEADER[request.partition]].log.producers
+        return self.reply(local, message, DescribeProducersResponse(Error.NONE, producers))
 
     def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
         """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
-        mine = local[LEADER[request.partition]]
-        if not mine.serves:
-            return self.reply(local, message, ConsumerFetchResponse(Error.NOT_LEADER_OR_FOLLOWER))
-        log, at = mine.log, request.fetch_offset
+        log, at = local[LEADER[request.partition]].log, request.fetch_offset
         committed = request.isolation_level is IsolationLevel.READ_COMMITTED
         news = log.last_stable_offset if committed else log.high_watermark
         if news <= at <= log.log_end_offset and request.min_bytes:
@@ -274,8 +258,6 @@ class PartitionLeader(Role):
         """Move the start of the log; only its checkpoint would survive a crash, and there is none here."""
         where = LEADER[request.partition]
         mine = local[where]
-        if not mine.serves:
-            return self.reply(local, message, DeleteRecordsResponse(Error.NOT_LEADER_OR_FOLLOWER))
         shorter, answer = fetching.delete(mine.log, request, self.version.leader.after_deletion)
         return self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)
 

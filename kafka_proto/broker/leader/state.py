@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap, fresh
+from harness.model import FrozenMap, fresh, volatile
 from kafka_proto.log import EMPTY_LOG, PartitionLog
 from kafka_proto.log.producer_state import ProducerState
 
@@ -43,12 +43,14 @@ class Verification:
 
 
 @attrs.frozen
-class Leader:
-    """A partition's leader. `guards` is how many were made; `NO_GUARD` is none."""
+class LeaderState:
+    """A partition's leader: what it derives from its log, and the verifications under way."""
 
-    log: PartitionLog = EMPTY_LOG
-    verifications: FrozenMap[int, Verification] = FrozenMap()
-    guards: int = 0
+    log: PartitionLog = volatile(default=EMPTY_LOG)
+    verifications: FrozenMap[int, Verification] = volatile(default=FrozenMap())
+    guards: int = volatile(default=0, metadata=fresh("guard", "self", "part"))
+    """How many were made; `NO_GUARD` is none."""
+    serves: bool = volatile(default=False)
 
 
 def has_open_transaction(state: ProducerState, producer_epoch: int) -> bool:

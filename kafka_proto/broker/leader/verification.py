@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, SupportedOperation, Verification
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, SupportedOperation, Verification
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.transactions import AddPartitionsToTxnRequest
@@ -31,7 +31,7 @@ RETRIED_AS_FEW_REPLICAS = (*OF_COORDINATORS, Error.NETWORK_EXCEPTION)
 class VerificationStarted:
     """Whether a batch has to wait for the coordinator: it does with a guard. An error ends it at once."""
 
-    leader: Leader
+    leader: LeaderState
     guard: int = NO_GUARD
     error: Error = Error.NONE
 
@@ -59,7 +59,7 @@ def add_or_verify_operation(api: str, version: int) -> SupportedOperation | None
 
 
 def start(
-    leader: Leader, producer_id: int, producer_epoch: int, sequence: int, operation: SupportedOperation,
+    leader: LeaderState, producer_id: int, producer_epoch: int, sequence: int, operation: SupportedOperation,
     has_open: Callable[[ProducerState, int], bool], *, now: int,
 ) -> VerificationStarted:
     """Begin a verification, or join the one under way; a producer with an open transaction needs none."""
@@ -80,7 +80,7 @@ def start(
 
 
 def start_unless_stale(
-    leader: Leader, producer_id: int, producer_epoch: int, sequence: int, operation: SupportedOperation,
+    leader: LeaderState, producer_id: int, producer_epoch: int, sequence: int, operation: SupportedOperation,
     has_open: Callable[[ProducerState, int], bool], *, now: int,
 ) -> VerificationStarted:
     """Begin a verification, unless the epoch is below the one that the log has: then the coordinator is not asked."""
@@ -128,7 +128,7 @@ def unverified_produce_retriable(error: Error, operation: SupportedOperation) ->
     return unverified_produce(error, operation)
 
 
-def expire_verifications(leader: Leader, now: int, expiration_ms: int) -> Leader:
+def expire_verifications(leader: LeaderState, now: int, expiration_ms: int) -> LeaderState:
     """Forget verifications whose batch never came (`removeExpiredProducers`)."""
     kept = leader.verifications
     for producer_id, known in leader.verifications.items():

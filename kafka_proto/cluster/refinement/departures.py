@@ -31,6 +31,30 @@ class CoordinatorDeparture:
     instead: Instead
 
 
+def departure(name: str, reason: str) -> Callable[[Instead], CoordinatorDeparture]:
+    """Declare a departure by what is decided instead."""
+    return partial(CoordinatorDeparture, name, reason)
+
+
+def aborts(at: DecidedOn, said: DecidedEntry) -> KnownTransaction | None:
+    """Return the entry that aborts an open transaction for who asks for its producer id, or for its time."""
+    return said.entry if at.fences and said.entry is not None and said.entry.state is TxnState.PREPARE_ABORT else None
+
+
+def changed_abort(
+    name: str, reason: str, change: Callable[[DecidedOn, KnownTransaction, KnownTransaction], KnownTransaction]
+) -> CoordinatorDeparture:
+    """Return a departure that changes such an entry alone, by what the coordinator knew."""
+
+    def instead(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+        entry = aborts(at, said)
+        return said if entry is None or at.known is None else attrs.evolve(said, entry=change(at, at.known, entry))
+
+    return CoordinatorDeparture(name, reason, instead)
+
+
+@departure("ForgetLastEpoch", "InitProducerId without an id forgets the last epoch (KIP-360, "
+           "prepareIncrementProducerEpoch); diary 02 keeps one there that nothing reads")
 def forgets_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if at.event != "request" or not at.fences or at.subject.producer_id != NONE:
         return said
@@ -39,6 +63,8 @@ def forgets_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     return attrs.evolve(said, entry=attrs.evolve(said.entry, last_pepoch=NONE))
 
 
+@departure("AddNothing", "partitions that are in already are not appended again (KIP-98, "
+           "handleAddPartitionsToTransaction)")
 def answers_at_once(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if not at.adds or said.entry is None or at.known is None:
         return said
@@ -47,6 +73,7 @@ def answers_at_once(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     return DecidedEntry(said.then, known=said.known)
 
 
+@departure("OldCode", "old requests are answered INVALID_PRODUCER_EPOCH for PRODUCER_FENCED (KIP-588)")
 def knows_no_fenced(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if said.answered is None or said.answered.code != "PRODUCER_FENCED":
         return said
@@ -55,24 +82,37 @@ def knows_no_fenced(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     return attrs.evolve(said, answered=SaidCode("INVALID_PRODUCER_EPOCH"))
 
 
+@departure("WaitForMarkers", "markers come before Complete* (KIP-98); diary 02 appends it at once")
 def waits_for_markers(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     waits = at.event in ("commit", "reload") and at.subject.state in PREPARED and at.subject.partitions
     return attrs.evolve(said, entry=None) if waits else said
 
 
+@departure("CompleteWithoutPartitions", "Complete* has no partitions (KIP-98, prepareComplete); diary 02 keeps them "
+           "until the next InitPid")
 def has_no_partitions(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if at.event in ("request", "time-out") or said.entry is None:
         return said
     return attrs.evolve(said, entry=attrs.evolve(said.entry, partitions=frozenset()))
 
 
-def switches(events: Collection[str], at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+def switches_after(events: Collection[str], at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if at.event not in events or said.entry is None or at.subject.next_producer_id == NONE:
         return said
     entry = attrs.evolve(said.entry, pid=at.subject.next_producer_id, pepoch=0)
     return attrs.evolve(said, entry=entry)
 
 
+SWITCHES = CoordinatorDeparture(
+    "SwitchProducerId", "Complete* switches to another producer id (KIP-890): the epochs are used up",
+    partial(switches_after, ("commit", "completion")))
+RELOADS = CoordinatorDeparture(
+    "SwitchAfterReload", "what an elected coordinator completes switches, too (KAFKA-20310): since 4.3 it reads the "
+    "next producer id from the log", partial(switches_after, ("reload",)))
+
+
+@departure("ReloadWithoutLastEpoch", "a reload forgets the last epoch and other producer ids (KAFKA-20310): the log "
+           "has them, but they are not read")
 def reads_no_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if at.event != "reload":
         return said
@@ -82,6 +122,7 @@ def reads_no_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     return attrs.evolve(said, known=known, entry=entry)
 
 
+@departure("PendingFirst", "what is pending is said before what is wrong (KAFKA-18660)")
 def pending_first(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     refused = said.answered is not None and said.answered.code in ("INVALID_PRODUCER_ID_MAPPING", "PRODUCER_FENCED")
     if not at.adds or not at.pending or not refused or not at.serves:
@@ -89,25 +130,26 @@ def pending_first(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     return attrs.evolve(said, answered=SaidCode("CONCURRENT_TRANSACTIONS"))
 
 
-def aborts(at: DecidedOn, said: DecidedEntry) -> KnownTransaction | None:
-    """Return the entry that aborts an open transaction for who asks for its producer id, or for its time."""
-    return said.entry if at.fences and said.entry is not None and said.entry.state is TxnState.PREPARE_ABORT else None
+FENCED_BEFORE = changed_abort(
+    "KeepFailedFence", "a fence that failed before bumps no epoch (KAFKA-9666, hasFailedEpochFence)",
+    lambda at, known, entry: attrs.evolve(entry, pepoch=known.pepoch) if at.failed_fence else entry)
+UNFENCED = changed_abort(
+    "TimeOutWithoutFence", "a time-out aborts with the epoch that its producer has (KAFKA-6119, 0.11 only)",
+    lambda at, known, entry: attrs.evolve(entry, pepoch=known.pepoch) if at.event == "time-out" else entry)
+TWICE = changed_abort(
+    "BumpTwice", "fence and abort bump the epoch each (KIP-890 as in 4.0, KAFKA-19367)",
+    lambda at, known, entry: attrs.evolve(entry, pepoch=entry.pepoch + 1, last_pepoch=entry.pepoch))
+ONCE = changed_abort(
+    "KeepLastEpoch", "an abort keeps the last epoch (KIP-890 as from 4.1, KAFKA-19367)",
+    lambda at, known, entry: attrs.evolve(entry, last_pepoch=known.pepoch))
+ROTATES = changed_abort(
+    "AbortNamesAnotherId", "an abort that uses up the epochs names the producer id that follows (KAFKA-20090, 4.3)",
+    lambda at, known, entry: entry if not known.is_epoch_exhausted else attrs.evolve(
+        entry, pepoch=min(entry.pepoch, MAX_EPOCH), next_producer_id=at.offered))
 
 
-def fenced_before(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    entry = aborts(at, said)
-    if entry is None or at.known is None or not at.failed_fence:
-        return said
-    return attrs.evolve(said, entry=attrs.evolve(entry, pepoch=at.known.pepoch))
-
-
-def keeps_the_epoch(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    entry = aborts(at, said)
-    if entry is None or at.known is None or at.event != "time-out":
-        return said
-    return attrs.evolve(said, entry=attrs.evolve(entry, pepoch=at.known.pepoch))
-
-
+@departure("FenceInForce", "the epoch of a fence is in force before its entry is committed (KIP-98): "
+           "initTransactionWithExistingMetadata changes the cache, diary 02 the entry only")
 def in_force(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     entry = aborts(at, said)
     if entry is None or said.known is None:
@@ -116,111 +158,37 @@ def in_force(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     return attrs.evolve(said, known=known, fences=True)
 
 
-def bumps_again(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+def fails_above(epoch: int, at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+    """Return that the coordinator's code fails where an abort has an epoch above one: whoever asks is told so."""
     entry = aborts(at, said)
-    if entry is None:
+    if entry is None or entry.pepoch <= epoch:
         return said
-    epoch = entry.pepoch
-    return attrs.evolve(said, entry=attrs.evolve(entry, pepoch=epoch + 1, last_pepoch=epoch))
-
-
-def failing(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    """Return that the coordinator's code fails: whoever asks is told so."""
     return DecidedEntry(None if at.event == "time-out" else SaidCode("UNKNOWN_SERVER_ERROR"), known=said.known)
 
 
-def fails_past_the_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    entry = aborts(at, said)
-    return said if entry is None or entry.pepoch <= MAX_EPOCH else failing(at, said)
-
-
-def overflows(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    entry = aborts(at, said)
-    return said if entry is None or entry.pepoch < MAX_EPOCH else failing(at, said)
-
-
-def keeps_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    entry = aborts(at, said)
-    if entry is None or at.known is None:
-        return said
-    return attrs.evolve(said, entry=attrs.evolve(entry, last_pepoch=at.known.pepoch))
-
-
-def names_another_id(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    entry = aborts(at, said)
-    if entry is None or at.known is None or not at.known.is_epoch_exhausted:
-        return said
-    epoch = min(entry.pepoch, MAX_EPOCH)
-    return attrs.evolve(said, entry=attrs.evolve(entry, pepoch=epoch, next_producer_id=at.offered))
-
-
-ALL = (
-    CoordinatorDeparture(
-        "ForgetLastEpoch", "InitProducerId without an id forgets the last epoch (KIP-360, "
-        "prepareIncrementProducerEpoch); diary 02 keeps one there that nothing reads", forgets_last),
-    CoordinatorDeparture(
-        "AddNothing", "partitions that are in already are not appended again (KIP-98, "
-        "handleAddPartitionsToTransaction)", answers_at_once),
-    CoordinatorDeparture(
-        "WaitForMarkers", "markers come before Complete* (KIP-98); diary 02 appends it at once", waits_for_markers),
-    CoordinatorDeparture(
-        "CompleteWithoutPartitions", "Complete* has no partitions (KIP-98, prepareComplete); diary 02 keeps them until "
-        "the next InitPid", has_no_partitions),
-)
-FENCING = (
-    CoordinatorDeparture(
-        "KeepFailedFence", "a fence that failed before bumps no epoch (KAFKA-9666, hasFailedEpochFence)",
-        fenced_before),
-    CoordinatorDeparture(
-        "FenceInForce", "the epoch of a fence is in force before its entry is committed (KIP-98): "
-        "initTransactionWithExistingMetadata changes the cache, diary 02 the entry only", in_force),
-)
-UNFENCED = CoordinatorDeparture(
-    "TimeOutWithoutFence", "a time-out aborts with the epoch that its producer has (KAFKA-6119, 0.11 only)",
-    keeps_the_epoch)
-OLD_CODES = CoordinatorDeparture(
-    "OldCode", "old requests are answered INVALID_PRODUCER_EPOCH for PRODUCER_FENCED (KIP-588)", knows_no_fenced)
-NO_LAST = CoordinatorDeparture(
-    "ReloadWithoutLastEpoch", "a reload forgets the last epoch and other producer ids (KAFKA-20310): the log has them, "
-    "but they are not read", reads_no_last)
-PENDING_FIRST = CoordinatorDeparture(
-    "PendingFirst", "what is pending is said before what is wrong (KAFKA-18660)", pending_first)
-SWITCHES = CoordinatorDeparture(
-    "SwitchProducerId", "Complete* switches to another producer id (KIP-890): the epochs are used up",
-    partial(switches, ("commit", "completion")))
-RELOADS = CoordinatorDeparture(
-    "SwitchAfterReload", "what an elected coordinator completes switches, too (KAFKA-20310): since 4.3 it reads the "
-    "next producer id from the log", partial(switches, ("reload",)))
 LAST = CoordinatorDeparture(
     "FencePastLastEpoch", "a fence past the last epoch fails (KIP-98, prepareFenceProducerEpoch; KAFKA-20310 leads "
-    "there)", fails_past_the_last)
-TWICE = (
-    CoordinatorDeparture(
-        "AbortPastLastEpoch", "an abort whose second bump finds no epoch fails (KIP-890 as in 4.0, KAFKA-19367)",
-        overflows),
-    CoordinatorDeparture(
-        "BumpTwice", "fence and abort bump the epoch each (KIP-890 as in 4.0, KAFKA-19367)", bumps_again),
-)
-ONCE = CoordinatorDeparture(
-    "KeepLastEpoch", "an abort keeps the last epoch (KIP-890 as from 4.1, KAFKA-19367)", keeps_last)
-ROTATES = CoordinatorDeparture(
-    "AbortNamesAnotherId", "an abort that uses up the epochs names the producer id that follows (KAFKA-20090, 4.3)",
-    names_another_id)
-OLD = (*ALL, *FENCING, OLD_CODES, NO_LAST)
-SINCE_4_1 = (*ALL, LAST, ONCE, PENDING_FIRST, SWITCHES, OLD_CODES, NO_LAST)
-LEVEL_1 = (*ALL, *FENCING, PENDING_FIRST, OLD_CODES)
+    "there)", partial(fails_above, MAX_EPOCH))
+OVERFLOWS = CoordinatorDeparture(
+    "AbortPastLastEpoch", "an abort whose second bump finds no epoch fails (KIP-890 as in 4.0, KAFKA-19367)",
+    partial(fails_above, MAX_EPOCH - 1))
+ALL = (forgets_last, answers_at_once, waits_for_markers, has_no_partitions)
+FENCING = (FENCED_BEFORE, in_force)
+OLD = (*ALL, *FENCING, knows_no_fenced, reads_no_last)
+SINCE_4_1 = (*ALL, LAST, ONCE, pending_first, SWITCHES, knows_no_fenced, reads_no_last)
+LEVEL_1 = (*ALL, *FENCING, pending_first, knows_no_fenced)
 BY_VERSION: Mapping[str, tuple[CoordinatorDeparture, ...]] = {
     "kip-98": OLD,
-    "kip-98/0.11": (*ALL, UNFENCED, *FENCING, OLD_CODES, NO_LAST),
+    "kip-98/0.11": (*ALL, UNFENCED, *FENCING, knows_no_fenced, reads_no_last),
     "kip-360": OLD,
     "kip-890-part-1": OLD,
     "kip-890-part-1/3.6": OLD,
     "kip-890-part-1/3.7": OLD,
-    "kip-890": (*ALL, LAST, *FENCING, *TWICE, PENDING_FIRST, SWITCHES, OLD_CODES, NO_LAST),
+    "kip-890": (*ALL, LAST, *FENCING, OVERFLOWS, TWICE, pending_first, SWITCHES, knows_no_fenced, reads_no_last),
     "kip-890/4.1": SINCE_4_1,
     "kip-890/4.2": SINCE_4_1,
-    "kip-890/4.4": (*ALL, ONCE, ROTATES, PENDING_FIRST, SWITCHES, RELOADS, OLD_CODES),
-    **dict.fromkeys(("kip-890/level-1", "kip-890/4.1/level-1", "kip-890/4.2/level-1"), (*LEVEL_1, NO_LAST)),
+    "kip-890/4.4": (*ALL, ONCE, ROTATES, pending_first, SWITCHES, RELOADS, knows_no_fenced),
+    **dict.fromkeys(("kip-890/level-1", "kip-890/4.1/level-1", "kip-890/4.2/level-1"), (*LEVEL_1, reads_no_last)),
     "kip-890/4.4/level-1": LEVEL_1,
 }
 """What is expected of each version of a broker, by its name, in the order in which it is decided."""

@@ -22,7 +22,6 @@ from kafka_proto.broker.versions import (
     RELEASES,
     version_of,
 )
-from kafka_proto.broker.versions.kip_890 import at_level
 from kafka_proto.conformance import BadFile, RecordVerdict, agreement, default_files, judge, load, play
 from kafka_proto.conformance.command import conformance
 from kafka_proto.conformance.playing import is_of_the_wire
@@ -229,7 +228,7 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
 
 def test_release_at_a_level_is_a_version_of_its_own_or_refused() -> None:
     """Nothing falls back to another release or level: each pair was recorded, or is refused with those that were."""
-    assert version_of("4.1.1", 2) is KIP_890_4_1 and version_of("4.4.0", 1) == at_level(1, KIP_890_4_4)
+    assert version_of("4.1.1", 2) is KIP_890_4_1 and version_of("4.4.0", 1) == KIP_890_4_4.at_level(1)
     for release, level in (("3.4.0", 0), ("4.0.0", 7), ("4.5.0", 2), ("3.8.1", 1), ("4.0.0", -1), ("4", 2), ("", 0)):
         with pytest.raises(ValueError, match=rf"no version stands for Kafka {release} at transaction.version {level}; "
                                              "there are 3.5.2 at 0, .*, 3.9.2 at 0 to 1, 4.0.0 at 0 to 2, .* 4.4.0"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import attrs
@@ -18,7 +19,8 @@ from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
 from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Markers
 from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import Allocator, ProducerIds, allocate
+from kafka_proto.broker.coordinator.producer_ids import ProducerIds
+from kafka_proto.broker.coordinator.role import block_of
 from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
     CachedTransaction,
@@ -27,11 +29,11 @@ from kafka_proto.broker.coordinator.transaction import (
     prepare,
 )
 from kafka_proto.broker.group.coordinator import refused_commit
-from kafka_proto.broker.leader.admission import admit
-from kafka_proto.broker.leader.appending import check_batch
+from kafka_proto.broker.leader.admission import admit, check
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
-from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin
+from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
 from kafka_proto.broker.leader.verification import expire_verifications
+from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
@@ -97,14 +99,13 @@ def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
 
 def test_blocks_of_producer_ids_never_overlap() -> None:
     """Whoever asks, and asks again after a crash, gets another block; a block gives each id once."""
-    allocator, given = Allocator(), []
-    for _ in range(5):
-        allocator, block = allocate(allocator, 3)
-        ids = ProducerIds(block)
+    placement, given = Placement(("b1", "b2"), (), (), (), (), (), ()), []
+    for count, b in product(range(3), placement.brokers):
+        ids = ProducerIds(block_of(b, placement, count, 3))
         while ids.next_id is not None:
             given.append(ids.next_id)
             ids = ids.take()
-    assert given == list(range(15))
+    assert given == list(range(18))
 
 
 def test_time_out_of_what_is_not_open_or_pending_does_nothing() -> None:
@@ -197,7 +198,7 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
     """Verified, then the marker, then the append: the guard went with the marker, and with a client's own append."""
     for version in (versions.KIP_890_PART_1, versions.KIP_890, versions.KIP_890_4_4):
         decisions, request = version.leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch())
-        admitted = admit(decisions, Leader(), request, now=0)
+        admitted = admit(decisions, LeaderState(), request, now=0)
         assert admitted.asks is not None and admitted.guard != NO_GUARD
         leader, _ = append_marker(decisions, admitted.leader, marker_batch(7, 0, Marker.ABORT, 0), 0)
         _, checked = append_batch(decisions, leader, batch(), Origin.CLIENT, admitted.guard)
@@ -212,7 +213,7 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
 def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> None:
     """The marker is of the transaction before; a batch of the one under way ends its verification."""
     decisions, request = versions.KIP_890.leader, requests.ProduceRequest(12, "tid", -1, "T-0", batch(1))
-    admitted = admit(decisions, Leader(), request, now=0)
+    admitted = admit(decisions, LeaderState(), request, now=0)
     leader, error = append_marker(decisions, admitted.leader, marker_batch(7, 1, Marker.ABORT, 0), 2)
     assert error is Error.NONE and leader.verifications == admitted.leader.verifications
     leader, checked = append_batch(decisions, leader, batch(1), Origin.CLIENT, admitted.guard)
@@ -222,7 +223,7 @@ def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> 
 def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_one() -> None:
     """Two batches in flight, no state: the one above the lowest sequence seen is out of order, the first is taken."""
     decisions = versions.KIP_890_PART_1.leader
-    second = admit(decisions, Leader(), requests.ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
+    second = admit(decisions, LeaderState(), requests.ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
     first = admit(decisions, second.leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch()), now=0)
     assert first.guard == second.guard
     _, checked = append_batch(decisions, first.leader, batch(sequence=1), Origin.CLIENT, second.guard)
@@ -235,12 +236,10 @@ def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_o
 
 def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
     """INVALID_PRODUCER_EPOCH is not fatal to a producer, INVALID_TXN_STATE is."""
-    leader = Leader(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
+    leader = LeaderState(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
     for version, error in ((versions.KIP_890, Error.INVALID_TXN_STATE), (versions.KIP_890_4_1, Error.INVALID_TXN_STATE),
                            (versions.KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
-        checked = check_batch(leader, batch(4), Origin.CLIENT, NO_GUARD, check_verified=version.leader.check_verified,
-                              check_sequence=version.leader.check_sequence)
-        assert checked.error is error
+        assert check(version.leader, leader, batch(4), Origin.CLIENT, NO_GUARD).error is error
     early = admit(versions.KIP_890_4_2.leader, leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch(4)), now=0)
     assert early.error is Error.INVALID_PRODUCER_EPOCH and early.asks is None
 
@@ -261,7 +260,7 @@ def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> No
 def test_verification_whose_batch_never_came_is_forgotten() -> None:
     """After `producer.id.expiration.ms`, as a producer is."""
     request = requests.ProduceRequest(11, "tid", -1, "T-0", batch())
-    leader = admit(versions.KIP_890.leader, Leader(), request, now=10).leader
+    leader = admit(versions.KIP_890.leader, LeaderState(), request, now=10).leader
     assert list(expire_verifications(leader, 109, 100).verifications) == [7]
     assert list(expire_verifications(leader, 110, 100).verifications) == []
 

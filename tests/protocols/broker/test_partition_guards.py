@@ -13,7 +13,7 @@ from kafka_proto.broker.leader.admission import admit, refusal
 from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
 from kafka_proto.broker.leader.state import (
     NO_GUARD,
-    Leader,
+    LeaderState,
     Origin,
     SupportedOperation,
     Verification,
@@ -80,7 +80,7 @@ def test_open_transaction_of_another_epoch_needs_a_guard() -> None:
 
 def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
     """Requests of one round share a guard."""
-    leader, seen = Leader(), []
+    leader, seen = LeaderState(), []
     for epoch, sequence in ((1, 5), (1, 4), (1, 6), (0, 2), (2, 7), (2, 8)):
         started = start(leader, 7, epoch, sequence, SupportedOperation.ADD_PARTITION, has_open_transaction, now=3)
         leader = started.leader
@@ -93,7 +93,7 @@ def test_request_is_looked_at_before_its_batch() -> None:
     """No transactional id; what else is wrong is said after the coordinator was asked: acks, the topic, the bytes."""
     nameless = requests.ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
     named = attrs.evolve(nameless, transactional_id="tid")
-    admitted = admit(KIP_890_PART_1.leader, Leader(), nameless, now=0)
+    admitted = admit(KIP_890_PART_1.leader, LeaderState(), nameless, now=0)
     assert (admitted.error, admitted.asks) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
     for asked, error in (
         (attrs.evolve(named, partition="__consumer_offsets-0"), Error.INVALID_REQUIRED_ACKS),
@@ -102,22 +102,22 @@ def test_request_is_looked_at_before_its_batch() -> None:
         (attrs.evolve(named, acks=0), Error.MESSAGE_TOO_LARGE),
         (attrs.evolve(named, acks=-1, refused=Error.NONE), Error.NONE),
     ):
-        admitted = admit(KIP_890_PART_1.leader, Leader(), asked, now=0)
+        admitted = admit(KIP_890_PART_1.leader, LeaderState(), asked, now=0)
         assert (admitted.error, admitted.asks, refusal(asked)) == (Error.NONE, SupportedOperation.DEFAULT_ERROR, error)
 
 
 def test_duplicate_is_known_before_anybody_is_asked() -> None:
     """Nor is the coordinator asked about a batch that is of no transaction."""
     plain = requests.ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
-    assert admit(KIP_890_PART_1.leader, Leader(), plain, now=0).asks is None
-    done = Leader(log_of(batch(), marker_batch(7, 2, Marker.COMMIT, 0)))
+    assert admit(KIP_890_PART_1.leader, LeaderState(), plain, now=0).asks is None
+    done = LeaderState(log_of(batch(), marker_batch(7, 2, Marker.COMMIT, 0)))
     again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
     assert (again, checked.error, checked.duplicate_at) == (done, Error.NONE, 0)
 
 
 def test_refused_marker_leaves_the_log_as_it_is() -> None:
     """In each version."""
-    leader = Leader(log_of(batch()))
+    leader = LeaderState(log_of(batch()))
     for version in (KIP_360, KIP_890_4_4):
         assert append_marker(version.leader, leader, marker_batch(7, 1, Marker.ABORT, 0), 0) == (
             leader, Error.INVALID_PRODUCER_EPOCH)
