@@ -5,7 +5,7 @@ Who answers, and how time passes there, is said by those that derive from it: br
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import attrs
@@ -16,6 +16,8 @@ from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.cluster.running_actors import RETRY_MS, marks
 from kafka_proto.conformance.notes import HELD, KINDS, NO_MARKER, kind_of, with_holds
 from kafka_proto.conformance.symbols import Symbols
+from kafka_proto.log import Marker, RecordBatch, visible
+from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.requests import partition_index
 
 Wait = Callable[[], bool]
@@ -51,7 +53,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
 OF_TRANSACTION = ("error", "state", "producer_id", "producer_epoch", "partitions")
 
 
-class Markers(Protocol):
+class HeldMarkers(Protocol):
     """What holds markers on their way between brokers, as a player needs it."""
 
     def hold(self) -> None:
@@ -106,7 +108,7 @@ class ClusterMarkers:
 class Player:
     """What plays one record."""
 
-    def __init__(self, wait: Wait, settle: Wait, markers: Markers | None = None) -> None:
+    def __init__(self, wait: Wait, settle: Wait, markers: HeldMarkers | None = None) -> None:
         self.symbols = Symbols()
         self.wait, self.settle = wait, settle
         """A transaction may time out in the one, what is on its way may arrive in the other."""
@@ -247,22 +249,19 @@ class Player:
         aborted = committed["aborted_transactions"]
         return {
             "high_watermark": whole["high_watermark"], "last_stable_offset": whole["last_stable_offset"],
-            "aborted": aborted, "committed_view": list(visible(committed["batches"], aborted or ())),
+            "aborted": aborted, "committed_view": shown(committed["batches"], aborted or ()),
             "log": whole["batches"], **self.answer("DescribeProducers", 0, {"partition": index}),
         }
 
 
-def visible(batches: list[list[Any]], aborted: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield what a consumer of committed records shows: aborted ones are skipped up to their marker."""
-    waiting = sorted((txn["first_offset"], txn["producer_id"]) for txn in aborted)
-    skipped = set()
-    for offset, producer, _, _, kind, values in batches:
-        while waiting and waiting[0][0] <= offset:
-            skipped.add(waiting.pop(0)[1])
-        if kind.endswith("+ctl"):
-            skipped.discard(producer)
-        elif kind == "plain" or producer not in skipped:
-            yield from values
+def shown(rows: Iterable[list[Any]], aborted: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the records that a consumer of committed records shows of batches, as ours does."""
+    batches = [
+        RecordBatch(tuple(values), producer, epoch, sequence, kind.startswith("txn"),
+                    Marker(values[0]) if kind.endswith("+ctl") else None, base_offset=offset)
+        for offset, producer, epoch, sequence, kind, values in rows]
+    void = [AbortedTransaction(txn["producer_id"], txn["first_offset"], -1, -1) for txn in aborted]
+    return [str(record) for record in visible(batches, void)]
 
 
 def _are_rows(value: Any, length: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.model import Refusal
 from kafka_proto.conformance.notes import OF_MARKERS, kind_of
-from kafka_proto.conformance.player import ClusterMarkers, Markers
+from kafka_proto.conformance.player import ClusterMarkers, HeldMarkers
 from kafka_proto.conformance.verdict import RecordVerdict, differences, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
@@ -28,7 +28,7 @@ GROUP, TRANSACTION = 0, 1
 """What a coordinator is looked up for."""
 
 
-def left_out(record: Mapping[str, Any], markers: Markers | None = None, patient: bool = False) -> str | None:
+def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
     """Return why a situation is not played over the wire, or None."""
     kinds = {kind_of(step)[0] for step in record["steps"]}
     if markers is None and kinds & OF_MARKERS:
@@ -62,7 +62,7 @@ def play_at(
 
 
 def record_at(
-    scripts: list[dict[str, Any]], host: str, port: int, release: str, markers: Markers | None = None,
+    scripts: list[dict[str, Any]], host: str, port: int, release: str, markers: HeldMarkers | None = None,
     patient: bool = False,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Return the records that a broker of a release makes of scripts, each played twice, and lines about what is odd.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from kafka_proto.conformance.player import LEVELS, Markers, Player, Wait
+from kafka_proto.conformance.player import LEVELS, HeldMarkers, Player, Wait
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.odd_batches import batch_of
 from kafka_proto.gateway.offer import LIST_OFFSETS
@@ -42,7 +42,7 @@ OF_THE_WHOLE = ("AddPartitionsToTxn", "OffsetFetch")
 class Situation(Player):
     """Plays a record over the wire; `name` is in all names, so that no other situation has them."""
 
-    def __init__(self, ask: Ask, wait: Wait, name: str, now_ms: int = 0, markers: Markers | None = None) -> None:
+    def __init__(self, ask: Ask, wait: Wait, name: str, now_ms: int = 0, markers: HeldMarkers | None = None) -> None:
         super().__init__(wait, wait, markers)
         self._ask = ask
         self.now_ms = now_ms

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.gateway.client_programs import PYTHON
 from support.paths import ROOT, TESTS
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -191,6 +192,7 @@ def test_setup_installs_whatever_a_test_is_skipped_without(monkeypatch: pytest.M
     installed = {re.split(r"[\[<>=;]", wanted)[0] for extra in bootstrap.EXTRAS for wanted in extras[extra]}
     asked = {name for path in TESTS.rglob("test_*.py")
              for name in re.findall(r'importorskip\("(\w+)"', path.read_text(encoding="utf-8"))}
+    asked |= set(PYTHON.values())
     assert asked >= {"aiokafka", "confluent_kafka", "kafka", "kio", "starlette"}
     assert {{"kafka": "kafka-python"}.get(name, name.replace("_", "-")) for name in asked} <= installed
     compiled = set(bootstrap.WHEELS[1].split(","))

@@ -21,7 +21,7 @@ import attrs
 from harness.cli import main
 
 COMMAND = (sys.executable, "-c", "from harness.cli import main; main()")
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 @attrs.frozen
