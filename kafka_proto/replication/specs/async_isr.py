@@ -65,10 +65,9 @@ def offset_of(view: View, replica: str) -> int:
 
 
 def high_watermark(k: AsyncIsrNames, view: View) -> int:
-    """The leader's high watermark (`HighWatermark`): a proposed member counts from then on (or not: RP-10)."""
-    isr, pending = view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr")
-    members = k.counted(isr, pending)
-    return hw.over_members({replica: offset_of(view, replica) for replica in sorted(members)}, members)
+    """The lowest offset of those that count (`HighWatermark`): a proposed member does from then on (or not: RP-10)."""
+    counted = k.counted(view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr"))
+    return min(offset_of(view, replica) for replica in sorted(counted))
 
 
 @action("ControllerShrinkIsr", exists=each("followers"), kind=Kind.PERTURBATION)

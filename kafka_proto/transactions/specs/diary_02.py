@@ -259,7 +259,7 @@ def complete_partial_txn(k: Names, view: View, b: str, tid: str) -> Iterable[Cha
         yield Change(appended(view, b, entry))
 
 
-NEXT: Next = (
+ACTIONS: Next = (
     send_init_pid_request,
     receive_init_pid_request,
     receive_init_pid_response,
@@ -267,8 +267,8 @@ NEXT: Next = (
     receive_add_partitions_request,
     receive_add_partitions_response,
     (commit_txn_log_append, elect_leader, become_follower),
-    complete_partial_txn,
 )
+NEXT: Next = (*ACTIONS, complete_partial_txn)
 """The next-state relation: a step of any of these."""
 
 FAIRNESS = {
@@ -303,19 +303,13 @@ def waits_for(k: Names, view: View) -> tuple[str, ...]:
 
 
 def build(
-    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
-    history_variables: bool,
-) -> Model:
-    """Build a version of diary 02 at a size, with the repairs that the settings name."""
-    k = Names.of(sizes, version=departed(version, DEPARTURES, settings.get("repair", "")))
-    return compose(NEXT, k, sizes, settings, network, faults, history_variables)
-
-
-def compose(
-    next_state: Next, k: Names, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    version: Version, actions: Next, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
     faults: Faults, history_variables: bool,
 ) -> Model:
-    """Compose a next-state relation over the variables of diary 02."""
+    """Build a version at a size, with the repairs that the settings name; `actions` are those but CompletePartialTxn.
+    """
+    k = Names.of(sizes, version=departed(version, DEPARTURES, settings.get("repair", "")))
+    next_state = actions if k.version.complete_partial_txn is None else (*actions, complete_partial_txn)
     return Model(
         f"transactions/{k.version.name}", processes(next_state, k), (initial(k),), network, faults,
         properties(k), FAIRNESS, history_variables, sizes, settings, types=TYPES,
