@@ -206,7 +206,7 @@ def readers_catch_up(view: View, readers: tuple[str, ...]) -> Reason:
 def witnesses(readers: tuple[str, ...]) -> tuple[Property, ...]:
     """Return what some run must reach, of both compositions."""
     return (
-        sometimes("MessageDropped", message_dropped),
+        sometimes("MessageDropped", lambda view: bool(dropped(view))),
         sometimes("LedgerReplaced", lambda view, step: step.action == "ReceiveLedgerDeleted", on="step"),
         sometimes("LedgerCollected", lambda view, step: step.action == "CollectLedger", on="step"),
         sometimes("CrashBetweenSealAndCursor", crash_between_seal_and_cursor, on="step"),
@@ -215,11 +215,11 @@ def witnesses(readers: tuple[str, ...]) -> tuple[Property, ...]:
     )
 
 
-def message_dropped(view: View) -> bool:
-    """Say whether the ledger in use lacks a message that readers skip."""
+def dropped(view: View) -> tuple[TopicMessage, ...]:
+    """Return the messages that readers skip and the ledger in use lacks."""
     local = broker_of(view)
     kept = {message.id for message in messages_of(local.contents or ())}
-    return any(n not in kept for n in range(1, local.horizon + 1))
+    return tuple(message for message in raw_messages(view, local.horizon) if message.id not in kept)
 
 
 def crash_between_seal_and_cursor(view: View, step: Step) -> bool:
@@ -249,13 +249,7 @@ def reader_returns_to_ledger(view: View, step: Step, readers: tuple[str, ...]) -
 
 def key_deleted(view: View) -> bool:
     """Say whether readers skip a tombstone that the ledger does not have."""
-    local = broker_of(view)
-    kept = {message.id for message in messages_of(local.contents or ())}
-    return any(
-        message.key != NULL_KEY and message.value == NULL_VALUE and message.id <= local.horizon
-        and message.id not in kept
-        for message in raw_messages(view, local.end)
-    )
+    return any(message.key != NULL_KEY and message.value == NULL_VALUE for message in dropped(view))
 
 
 def batch_compacted(view: View) -> bool:
@@ -264,22 +258,17 @@ def batch_compacted(view: View) -> bool:
     return any(entry.messages != sent[entry.id].messages for entry in broker_of(view).contents or ())
 
 
-def previous_ledger_read(view: View, step: Step) -> bool:
-    """Say whether phase one reads the ledger of the compaction before."""
-    return step.action == "CompactorPhaseOne" and bool(broker_of(view).contents)
-
-
-def raw_reader_replays(view: View, step: Step) -> bool:
-    """Say whether phase two reads an entry again that it has written."""
-    local = broker_of(view)
-    return step.action == "RawReaderReconnects" and bool(local.written)
-
-
 TRIMMING_WITNESSES: tuple[Property, ...] = (
     sometimes("KeyDeleted", key_deleted),
     sometimes("BatchCompacted", batch_compacted),
-    sometimes("PreviousLedgerRead", previous_ledger_read, on="step"),
+    sometimes(
+        "PreviousLedgerRead", lambda view, step: step.action == "CompactorPhaseOne" and bool(broker_of(view).contents),
+        on="step",
+    ),
     sometimes("TopicTrimmed", lambda view, step: step.action == "TrimTopic", on="step"),
-    sometimes("RawReaderReplays", raw_reader_replays, on="step"),
+    sometimes(
+        "RawReaderReplays", lambda view, step: step.action == "RawReaderReconnects" and bool(broker_of(view).written),
+        on="step",
+    ),
 )
 """What some run must reach where the topic is trimmed: batches, tombstones, and a raw reader that reconnects."""

@@ -19,15 +19,10 @@ from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
 from compaction.refinement import refinement
 from compaction.trimming_broker import TrimmingBroker
 from compaction.versions import AS_WRITTEN, DEPARTURES, FLAWS, RIGHT
-from harness.model import RELIABLE, Faults, Link, Model, Network, Property, Reason, View, always, both_ways, departed
+from harness.model import RELIABLE, Faults, Model, Network, Property, Reason, View, always, both_ways, departed
 
 TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *broker.TYPES)
 SPEC_INVARIANTS = ("CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
-
-
-def links(readers: tuple[str, ...]) -> tuple[Link, ...]:
-    """Return the links: clients reach the broker over the faulty network, the broker its store over a reliable one."""
-    return (*both_ways((PRODUCER, *readers), (BROKER,)), *both_ways((BROKER,), (BOOKKEEPER,), RELIABLE))
 
 
 def composed(
@@ -36,12 +31,16 @@ def composed(
     types: tuple[type, ...] = (), witnesses: tuple[Property, ...] = (),
     refinement: Callable[[], Any] | None = None,
 ) -> Model:
-    """Compose a broker with its producer, store and readers; `own` and `witnesses` are claimed of it besides."""
+    """Compose a broker with its producer, store and readers; `own` and `witnesses` are claimed of it besides.
+
+    Clients reach the broker over the faulty network, the broker its store over a reliable one.
+    """
     keys = (NULL_KEY, *range(1, sizes["keys"] + 1))
     values = (NULL_VALUE, *range(1, sizes["values"] + 1))
     names = tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
     readers = [CompactedReader(reader, sizes["messages"], sizes["disconnects"]) for reader in names]
     producer = PulsarProducer(sizes["messages"], keys, values, sizes.get("batch", 1))
+    links = (*both_ways((PRODUCER, *names), (BROKER,)), *both_ways((BROKER,), (BOOKKEEPER,), RELIABLE))
     return Model(
         name, (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
         (
@@ -49,7 +48,7 @@ def composed(
             *witnesses,
         ),
         history_variables=history_variables, sizes=sizes, settings=settings, types=(*TYPES, *types),
-        waits_for=lambda view: waits_for(view, names), links=links(names), symmetric=(names,), refinement=refinement,
+        waits_for=lambda view: waits_for(view, names), links=links, symmetric=(names,), refinement=refinement,
     )
 
 

@@ -23,7 +23,6 @@ from compaction.messages import (
     LedgerSealed,
     LoadLedger,
     SealLedger,
-    StoreMessage,
 )
 from compaction.records import TopicEntry
 from harness.model import Actor, FrozenMap, Message, Turn
@@ -113,7 +112,7 @@ class Bookkeeper(Actor[Store]):
         """Return the store with one ledger as given."""
         return Store(local.ledgers.set(ledger, held))
 
-    def turn(self, action: str, ledger: int, after: Store, *answers: StoreMessage) -> Turn[Store]:
+    def turn(self, action: str, ledger: int, after: Store, *answers: Message) -> Turn[Store]:
         """Return a turn of the store about one ledger."""
         return Turn(action, (self.name, str(ledger)), after, answers)
 

@@ -50,17 +50,12 @@ class ReadResponse(Message):
 
 
 @attrs.frozen
-class StoreMessage(Message):
-    """A message to or from the ledger store."""
-
-
-@attrs.frozen
-class CreateLedger(StoreMessage):
+class CreateLedger(Message):
     incarnation: int = attrs.field(metadata=fresh("incarnation"))
 
 
 @attrs.frozen
-class AddEntries(StoreMessage):
+class AddEntries(Message):
     """Entries for the end of a ledger that is not sealed yet. Not answered: the seal that comes behind is."""
 
     ledger: int
@@ -68,8 +63,8 @@ class AddEntries(StoreMessage):
 
 
 @attrs.frozen
-class LedgerMessage(StoreMessage):
-    """A message about a ledger, of a life of the broker."""
+class LedgerMessage(Message):
+    """A message to or from the ledger store about a ledger, of a life of the broker."""
 
     incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int

@@ -41,7 +41,9 @@ def properties(k: Constants) -> tuple[Property, ...]:
         ),
         sometimes("MessageDropped", message_dropped),
         sometimes("LedgerReplaced", ledger_replaced, on="step"),
-        sometimes("CursorRecovered", cursor_recovered, on="step"),
+        sometimes(
+            "CursorRecovered", lambda view, step: step.action == "BrokerCrash" and view["cursor"] is not None, on="step"
+        ),
     )
 
 
@@ -175,8 +177,3 @@ def ledger_replaced(view: View, step: Step) -> bool:
     """Say whether a step deletes the ledger of an earlier compaction."""
     gone = [name for name, value in step.writes if parts(name)[0] == "compactedLedgers" and value is None]
     return step.action == "CompactorPhaseTwoDeleteLedger" and any(view[name] is not None for name in gone)
-
-
-def cursor_recovered(view: View, step: Step) -> bool:
-    """Say whether a step is a crash after which a cursor is loaded."""
-    return step.action == "BrokerCrash" and view["cursor"] is not None

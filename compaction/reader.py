@@ -45,11 +45,10 @@ def past_dropped(position: Position, ledger: Ledger | None, horizon: int) -> Pos
 def view_from_earliest(ledger: Ledger | None, horizon: int, end: int) -> tuple[int, ...]:
     """Return the ids of all messages that a reader from the earliest position gets, in its order."""
     read = []
-    position: Position | None = Position()
+    position = next_message(Position(), ledger, horizon, end)
     while position is not None:
+        read.append(position.last)
         position = next_message(position, ledger, horizon, end)
-        if position is not None:
-            read.append(position.last)
     return tuple(read)
 
 

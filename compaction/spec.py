@@ -17,7 +17,7 @@ from compaction.compactor import TRANSITIONS, CompactorState
 from compaction.records import NIL, NULL_KEY, NULL_VALUE, Cursor, Ledger, PhaseOneResult
 from compaction.versions import AS_WRITTEN, DEPARTURES, CompactionVersion
 from harness.model import FrozenMap, Kind, Model, State, Value, View, departed, slot
-from harness.model.spec import Change, Index, Next, Writes, action, once
+from harness.model.spec import Change, Next, Writes, action, once
 
 CONSUME_TIMES_LIMIT = 2
 """`ConsumeTimesLimit`: how often the consumer has to have consumed before everything counts as done."""
@@ -99,15 +99,7 @@ def newest_ledger(view: View, k: Constants) -> int:
     return next((n for n in reversed(k.ledgers) if ledger_of(view, n) is not None), 0)
 
 
-def if_produced(k: Constants) -> Iterable[Index]:
-    return once(k) if k.models_producer else ()
-
-
-def if_consumed(k: Constants) -> Iterable[Index]:
-    return once(k) if k.models_consumer else ()
-
-
-@action("Producer", exists=if_produced, by="producer")
+@action("Producer", exists=lambda k: once(k) if k.models_producer else (), by="producer")
 def producer(k: Constants, view: View) -> Iterable[Change]:
     """The next message, with any key and any value."""
     sent = len(keys_of(view, k))
@@ -213,7 +205,7 @@ def broker_crash(k: Constants, view: View) -> Iterable[Change]:
     yield Change((*writes, *((slot("compactedLedgers", str(n)), None) for n in gone)))
 
 
-@action("Consumer", exists=if_consumed, by="consumer")
+@action("Consumer", exists=lambda k: once(k) if k.models_consumer else (), by="consumer")
 def consumer(k: Constants, view: View) -> Iterable[Change]:
     """Changes nothing as written, not even `consumeTimes` (S13)."""
     for times in k.version.consumed(lambda: cast(int, view["consumeTimes"]), CONSUME_TIMES_LIMIT):

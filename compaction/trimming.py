@@ -66,11 +66,6 @@ def never_replayed(entry: TopicEntry, written: Entries) -> bool:
     return False
 
 
-def trimmed(topic: Entries, mark_delete: int) -> Entries:
-    """Return what is left of the topic behind the mark-delete position."""
-    return behind(topic, mark_delete)
-
-
 def read(
     position: Position, is_first: bool, contents: Entries | None, horizon: int, topic: Entries
 ) -> tuple[Entries, Position, bool] | None:

@@ -45,7 +45,7 @@ class TrimmingBroker(TopicBroker):
         self.reconnects = reconnects
 
     def compact(self, local: TrimmingState) -> Iterable[Turn[TrimmingState]]:
-        if (left := trimming.trimmed(local.topic, local.mark_delete)) != local.topic:
+        if (left := trimming.behind(local.topic, local.mark_delete)) != local.topic:
             yield self.turn("TrimTopic", attrs.evolve(local, topic=left), flush=True)
         if local.effects:
             yield from self.effect(local)

@@ -51,7 +51,7 @@ from harness.model.registry import (
 )
 from harness.model.similar import did_you_mean, unknown
 from harness.model.step import Input, Kind, Op, Step
-from harness.model.tour import Tour
+from harness.model.tour import Tour, told
 from harness.model.values import (
     FrozenMap,
     Value,
@@ -75,6 +75,6 @@ __all__ = [
     "canonical_bytes", "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable",
     "encode", "eventually", "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to",
     "linearizable", "linearize", "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "record_of",
-    "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown",
+    "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "told", "tours", "unknown",
     "unregister", "volatile",
 ]

@@ -41,3 +41,10 @@ class Tour:
         """The captions, each with the number of its step; 0 is the start, which has the introduction."""
         opening = ((0, self.intro),) if self.intro else ()
         return (*opening, *((n, caption) for n, (_, caption) in enumerate(self.steps, 1)))
+
+
+def told(text: str) -> tuple[tuple[str, str], ...]:
+    """Return steps as they are told: a line for each, its label before its caption, which may go on in indented lines.
+    """
+    steps = (line.split(": ", 1) for line in text.strip().replace("\n    ", " ").split("\n"))
+    return tuple((label, caption) for label, caption in steps)

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from harness.model import Tour
+from harness.model import Tour, told
 from kafka_proto.cluster.properties import INVARIANTS
-
-
-def told(text: str) -> tuple[tuple[str, str], ...]:
-    """Return steps as they are told: a line for each, its label before its caption, which may go on in indented lines.
-    """
-    steps = (line.split(": ", 1) for line in text.strip().replace("\n    ", " ").split("\n"))
-    return tuple((label, caption) for label, caption in steps)
-
 
 BEGUN = told("""
 InitTransactions(c1): The application calls init_transactions. Its transactional id is tid1, whose coordinator is b1; c1

@@ -95,33 +95,22 @@ class PartitionProducer(Actor[ReplicaClientState]):
         leader = message.current_leader if refused else message.source
         after = attrs.evolve(local, awaits=False, leader=None if refused and leader == message.source else leader)
         if message.error is ReplicaError.NONE:
-            yield self.succeeded(after, action, who, message)
+            if local.sending is not None and local.sending.acks == "all":
+                kept = AcknowledgedRecord(message.base_offset, local.sending.value)
+                after = attrs.evolve(after, acknowledged=(*local.acknowledged, kept))
+            yield self.ended(after, action, who, "ok", offset=message.base_offset)
         elif message.error.is_definite or refused:
             yield Turn(action, who, attrs.evolve(after, tries=local.tries + 1))
         else:
-            yield self.gave_up(after, action, who, message.error)
-
-    def succeeded(
-        self, local: ReplicaClientState, action: str, who: tuple[str, ...], response: ProduceResponse
-    ) -> Turn[ReplicaClientState]:
-        assert local.sending is not None
-        if local.sending.acks == "all":
-            kept = AcknowledgedRecord(response.base_offset, local.sending.value)
-            local = attrs.evolve(local, acknowledged=(*local.acknowledged, kept))
-        return self.ended(local, action, who, "ok", offset=response.base_offset)
-
-    def gave_up(
-        self, local: ReplicaClientState, action: str, who: tuple[str, ...], error: ReplicaError
-    ) -> Turn[ReplicaClientState]:
-        """End the operation: nobody knows whether the record is in the log."""
-        return self.ended(attrs.evolve(local, awaits=False), action, who, "info", error=str(error))
+            yield self.ended(after, action, who, "info", error=str(message.error))
 
     def ended(
         self, local: ReplicaClientState, action: str, who: tuple[str, ...], outcome: str, **said: Value
     ) -> Turn[ReplicaClientState]:
+        """End the operation; with the outcome `info` nobody knows whether the record is in the log."""
         assert local.sending is not None
         value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, **said})
-        after = attrs.evolve(local, sending=None, tries=0)
+        after = attrs.evolve(local, awaits=False, sending=None, tries=0)
         return Turn(action, who, after, op=Op(self.name, "send", outcome, value))
 
     def timers(self, local: ReplicaClientState) -> tuple[str, ...]:
@@ -134,7 +123,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
             yield Turn(timer, (self.name,), attrs.evolve(local, tries=0, leader=None))
             return
         after = attrs.evolve(local, leader=None)
-        yield self.gave_up(after, timer, (self.name,), ReplicaError.REQUEST_TIMED_OUT)
+        yield self.ended(after, timer, (self.name,), "info", error=str(ReplicaError.REQUEST_TIMED_OUT))
 
 
 @attrs.frozen
@@ -195,19 +184,13 @@ class PartitionConsumer(Actor[ConsumerState]):
             after = attrs.evolve(local, awaits=False, leader=leader)
             yield Turn(action, who, after, op=Op(self.name, "poll", "fail", value))
         else:
-            yield self.served(local, action, who, message)
-
-    def served(
-        self, local: ConsumerState, action: str, who: tuple[str, ...], response: PollResponse
-    ) -> Turn[ConsumerState]:
-        found = None if response.entry is None else response.entry.value
-        read = Read(local.asked, found, response.high_watermark, response.leader_epoch)
-        position = max(local.position, local.asked + (response.entry is not None))
-        after = attrs.evolve(
-            local, awaits=False, leader=response.source, position=position, reads=(*local.reads, read)
-        )
-        value = FrozenMap(attrs.asdict(read))
-        return Turn(action, who, after, op=Op(self.name, "poll", "ok", value))
+            found = None if message.entry is None else message.entry.value
+            read = Read(local.asked, found, message.high_watermark, message.leader_epoch)
+            position = max(local.position, local.asked + (message.entry is not None))
+            after = attrs.evolve(
+                local, awaits=False, leader=message.source, position=position, reads=(*local.reads, read)
+            )
+            yield Turn(action, who, after, op=Op(self.name, "poll", "ok", FrozenMap(attrs.asdict(read))))
 
     def timers(self, local: ConsumerState) -> tuple[str, ...]:
         return ("RequestTimeout",) if local.awaits else ()

@@ -33,7 +33,7 @@ def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Rep
 
 def truncate_to_high_watermark(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Before KIP-101: follow from the own high watermark."""
-    return follow_from(k, s, announced, truncation.by_high_watermark(s.high_watermark))
+    return follow_from(k, s, announced, s.high_watermark)
 
 
 def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:

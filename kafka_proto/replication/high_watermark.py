@@ -34,8 +34,3 @@ def counted(isr: Isr, pending_isr: Isr) -> Isr:
 def counted_without_pending(isr: Isr, pending_isr: Isr) -> Isr:
     """RP-10: the high watermark passes what a new member does not hold."""
     return isr
-
-
-def over_members(offsets: dict[str, int], members: Isr) -> int:
-    """The lowest offset of those that count (`HighWatermark` of AsyncIsr)."""
-    return min(offsets[replica] for replica in sorted(members))

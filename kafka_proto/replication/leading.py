@@ -50,14 +50,10 @@ def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -
 def ask(k: Replica, s: ReplicaState, request: Request) -> ReplicaOutcome:
     """A follower asks: answer now, or when there is an answer. A request that was overtaken is dropped."""
     newest = s.parked.get(request.source) or s.followers.get(request.source)
-    if newest is not None and is_older(request, newest):
+    sent = (request.broker_epoch, request.correlation)
+    if newest is not None and sent < (newest.broker_epoch, newest.correlation):
         return ReplicaOutcome(s, detail="overtaken")
     return serve(k, s, request)
-
-
-def is_older(request: Request, than: Request | Follower) -> bool:
-    """Say whether a request was sent before another one of the same follower."""
-    return (request.broker_epoch, request.correlation) < (than.broker_epoch, than.correlation)
 
 
 def serve(k: Replica, s: ReplicaState, *new: Request) -> ReplicaOutcome:

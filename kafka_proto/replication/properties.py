@@ -5,6 +5,7 @@ Every reason is a sentence that names who and what.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 from harness.model import Property, Reason, Step, Value, View, always, parts, slot, sometimes
@@ -23,7 +24,7 @@ def properties(k: ReplicationNames) -> tuple[Property, ...]:
     """Return every invariant and witness of a version at the given constants."""
     pairs = tuple(product(k.replicas, repeat=2))
     return (
-        always("MCTypeOk", TypeCheck(k), over=tuple(initial(k)), source=f"{SOURCE}, TypeOk in an evaluable form (S9)"),
+        always("MCTypeOk", type_check(k), over=tuple(initial(k)), source=f"{SOURCE}, TypeOk in an evaluable form (S9)"),
         always("WeakIsr", weak_isr, over=pairs, source=SOURCE),
         always("StrongIsr", strong_isr, over=pairs, source=SOURCE),
         always("LeaderInIsr", leader_in_isr, source=f"{SOURCE}, false in the initial state (S7)"),
@@ -96,48 +97,40 @@ def record_truncated(view: View, step: Step) -> bool:
     return any(name.endswith("[records]") and len(value) < len(view[name]) for name, value in step.writes)
 
 
-class TypeCheck:
-    """`MCTypeOk`, one slot at a time: what is not of its type, as a sentence."""
+def type_check(k: ReplicationNames) -> Callable[[View, str], Reason]:
+    """Return `MCTypeOk`, one slot at a time: what is not of its type, as a sentence."""
 
-    def __init__(self, k: ReplicationNames) -> None:
-        self.k = k
-        self.ranges = {
-            "leaderEpoch": (NIL, k.max_leader_epoch), "hw": (0, k.log_size), "endOffset": (0, k.log_size),
-            "nextLeaderEpoch": (0, k.max_leader_epoch + 1), "nextRecordId": (0, k.max_records),
-            "id": (0, k.max_records - 1), "epoch": (0, k.max_leader_epoch),
-        }
+    def number(low: int, high: int) -> Callable[[Value], bool]:
+        return lambda value: isinstance(value, int) and low <= value <= high
 
-    def __call__(self, view: View, name: str) -> Reason:
+    offset, epoch, id_ = number(0, k.log_size), number(0, k.max_leader_epoch), number(0, k.max_records - 1)
+    fields: dict[str, Callable[[Value], bool]] = {
+        "leader": lambda value: value is None or value in k.replicas,
+        "isr": lambda value: isinstance(value, frozenset) and value <= set(k.replicas),
+        "leaderEpoch": number(NIL, k.max_leader_epoch), "hw": offset, "endOffset": offset,
+        "nextLeaderEpoch": number(0, k.max_leader_epoch + 1), "nextRecordId": number(0, k.max_records),
+    }
+
+    def is_request(value: Value) -> bool:
+        if not isinstance(value, LeaderAndIsrRequest):
+            return False
+        return fields["leader"](value.leader) and fields["leaderEpoch"](value.leader_epoch) and fields["isr"](value.isr)
+
+    def is_log(value: Value) -> bool:
+        return isinstance(value, tuple) and all(
+            isinstance(record, Record) and id_(record.id) and epoch(record.epoch) for record in value
+        )
+
+    def check(view: View, name: str) -> Reason:
         variable, *index = parts(name)
         field = index[-1] if index else variable
         value: Value = view[name]
         if variable == "leaderAndIsrRequests":
-            good = value is None or self.is_request(value)
+            good = value is None or is_request(value)
         elif field == "records":
-            good = self.is_log(value) and len(value) == view[slot(variable, index[0], "endOffset")]
+            good = is_log(value) and len(value) == view[slot(variable, index[0], "endOffset")]
         else:
-            good = self.is_well_typed(field, value)
+            good = fields[field](value)
         return None if good else f"{name} holds {value!r}, which is not of its type"
 
-    def is_well_typed(self, field: str, value: Value) -> bool:
-        """Say whether a field may hold a value: one of numbers, `leader` or `isr`."""
-        if field == "leader":
-            return value is None or value in self.k.replicas
-        if field == "isr":
-            return isinstance(value, frozenset) and value <= set(self.k.replicas)
-        low, high = self.ranges[field]
-        return isinstance(value, int) and low <= value <= high
-
-    def is_request(self, value: Value) -> bool:
-        return isinstance(value, LeaderAndIsrRequest) and all(
-            self.is_well_typed(field, part)
-            for field, part in (("leader", value.leader), ("leaderEpoch", value.leader_epoch), ("isr", value.isr))
-        )
-
-    def is_log(self, value: Value) -> bool:
-        return isinstance(value, tuple) and all(
-            isinstance(record, Record)
-            and self.is_well_typed("id", record.id)
-            and self.is_well_typed("epoch", record.epoch)
-            for record in value
-        )
+    return check

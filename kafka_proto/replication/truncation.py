@@ -1,4 +1,8 @@
-"""To which offset a new follower truncates its log: one rule per generation of the protocol."""
+"""To which offset a new follower truncates its log: one rule per generation of the protocol.
+
+The oldest needs no function: the follower's own high watermark, which is behind the leader's, so that committed records
+are lost.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,6 @@ import attrs
 from kafka_proto.replication.isr import has_epoch_below
 from kafka_proto.replication.log import last_epoch, record_at
 from kafka_proto.replication.records import NIL, AnyLog
-
-
-def by_high_watermark(high_watermark: int) -> int:
-    """The oldest rule: the follower's own high watermark, which is behind the leader's and loses committed records."""
-    return high_watermark
 
 
 def by_leader_epoch(leader_log: AnyLog, follower_log: AnyLog, high_watermark: int) -> int:

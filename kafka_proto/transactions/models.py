@@ -7,7 +7,7 @@ from functools import partial
 from harness.model import ModelSpec, Setting, Size
 from kafka_proto.transactions.specs import diary_01, diary_02, gist
 from kafka_proto.transactions.versions.departures import REPAIRED
-from kafka_proto.transactions.versions.diary_02 import DIARY_02, Version
+from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST, Version
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),
@@ -28,7 +28,8 @@ def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     """Return the spec of a version; `flaws` are those that may be repaired."""
     name = f"transactions/{version.name}"
     settings = {"repair": repairs(*flaws)} if flaws else {}
-    return ModelSpec(name, title, partial(diary_02.build, version), SIZES, settings, ("unordered-set", "bag"))
+    build = partial(diary_02.build, version, diary_02.ACTIONS)
+    return ModelSpec(name, title, build, SIZES, settings, ("unordered-set", "bag"))
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -41,7 +42,7 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     spec_model(DIARY_02, "InitPid and AddPartitionsToTxn with elections (diary 02)", "S1", "S2", "S3"),
     ModelSpec(
-        "transactions/gist", "diary 02's earlier form (the gist)", gist.build, SIZES,
+        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, gist.NEXT), SIZES,
         {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
     spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),

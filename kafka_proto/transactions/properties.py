@@ -59,6 +59,9 @@ class MessageType:
     codes: frozenset[SpecError]
     """What an InitPidResponse may carry."""
 
+    def __call__(self, message: Message) -> Reason:
+        return None if message in self else f"no message of the protocol: {message.brief()}"
+
     def __contains__(self, message: Message) -> bool:
         match message:
             case InitPidRequest(tid=asks_for):
@@ -88,11 +91,6 @@ def properties(constants: Names) -> tuple[Property, ...]:
     brokers, partitions = constants.brokers, constants.txn_log_partitions
     replicas = tuple((b, p) for p in partitions for b in brokers)
     pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
-
-    typed = MessageType(constants, CODES)
-
-    def type_ok(message: Message) -> Reason:
-        return None if message in typed else f"no message of the protocol: {message.brief()}"
 
     def clients_differ(view: View, pair: tuple[str, str]) -> Reason:
         one, other = (client_of(view, c) for c in pair)
@@ -168,7 +166,7 @@ def properties(constants: Names) -> tuple[Property, ...]:
         return step.op is not None and client_of(view, message.dest).last_error is SpecError.NOT_COORDINATOR
 
     return (
-        always("TypeOK", type_ok, on="message", source="diary 02, TypeOK"),
+        always("TypeOK", MessageType(constants, CODES), on="message", source="diary 02, TypeOK"),
         always("NoBadStateResponse", no_bad_state, on="message", source="diary 02, NoBadStateResponse"),
         always("ClientsHaveDifferentProducerEpochs", clients_differ, over=tuple(combinations(constants.clients, 2)),
                source="diary 02"),

@@ -7,6 +7,7 @@ The module has neither bounds nor a fairness formula; `constraint` bounds it as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import cast
 
 import attrs
@@ -65,10 +66,9 @@ def offset_of(view: View, replica: str) -> int:
 
 
 def high_watermark(k: AsyncIsrNames, view: View) -> int:
-    """The leader's high watermark (`HighWatermark`): a proposed member counts from then on (or not: RP-10)."""
-    isr, pending = view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr")
-    members = k.counted(isr, pending)
-    return hw.over_members({replica: offset_of(view, replica) for replica in sorted(members)}, members)
+    """The lowest offset of those that count (`HighWatermark`): a proposed member does from then on (or not: RP-10)."""
+    counted = k.counted(view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr"))
+    return min(offset_of(view, replica) for replica in sorted(counted))
 
 
 @action("ControllerShrinkIsr", exists=each("followers"), kind=Kind.PERTURBATION)
@@ -198,12 +198,12 @@ def properties(k: AsyncIsrNames) -> tuple[Property, ...]:
             return None
         return f"{replica} is in the controller's ISR at offset {offset}, below the leader's high watermark {watermark}"
 
-    def type_ok(lowest_pending_version: int) -> Callable[[View], Reason]:
-        return lambda view: type_check(k, view, lowest_pending_version)
-
     return (
-        always("TypeOk", type_ok(0), source="AsyncIsr, false in the initial state: pendingVersion is -1, no Nat"),
-        always("MCTypeOk", type_ok(NIL), source="ours: TypeOk as it can hold"),
+        always(
+            "TypeOk", partial(type_check, k, 0),
+            source="AsyncIsr, false in the initial state: pendingVersion is -1, no Nat",
+        ),
+        always("MCTypeOk", partial(type_check, k, NIL), source="ours: TypeOk as it can hold"),
         always("ValidHighWatermark", valid_high_watermark, over=k.replicas, source="AsyncIsr"),
         sometimes("IsrExpands", isr_expands, on="step"),
     )
@@ -215,7 +215,7 @@ def isr_expands(view: View, step: Step) -> bool:
     return step.action == "ControllerHandleRequest" and len(dict(step.writes)[isr]) > len(view[isr])
 
 
-def type_check(k: AsyncIsrNames, view: View, lowest_pending_version: int) -> Reason:
+def type_check(k: AsyncIsrNames, lowest_pending_version: int, view: View) -> Reason:
     """Say which variable is not of its type, in a sentence."""
     lowest = {
         slot("controllerState", "version"): 0,

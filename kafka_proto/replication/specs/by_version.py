@@ -44,7 +44,7 @@ class VersionSpec:
 
 def own_high_watermark(view: View, leader: str, follower: str) -> int:
     """Truncate to the own high watermark, without asking the leader; committed records may be lost."""
-    return truncation.by_high_watermark(hw_of(view, follower))
+    return hw_of(view, follower)
 
 
 def offset_for_leader_epoch(view: View, leader: str, follower: str) -> int:

@@ -222,9 +222,7 @@ def truncated(view: View, replica: str, offset: int) -> Writes:
 @action("FollowerReplicate", exists=two_replicas)
 def follower_replicate(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record from whoever it believes to lead and presumes so, in whatever epoch."""
-    if not presumes_leadership(view, leader):
-        return
-    if is_following(view, follower, leader):
+    if presumes_leadership(view, leader) and is_following(view, follower, leader):
         yield from replicate_to(k, view, leader, follower)
 
 

@@ -7,6 +7,7 @@ an id is found atomically.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_value, departed, slot
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
@@ -53,21 +54,18 @@ def find_coordinator(view: View, tid: str) -> str:
 @action("ReceiveInitPidRequest", each("brokers", "clients"), receives=InitPidRequest)
 def receive_init_pid_request(k: Names, view: View, b: str, c: str, request: InitPidRequest) -> Iterable[Change]:
     """The coordinator appends what gives the client its producer id, or aborts for it, or refuses."""
-    leads = leads_tid(view, b, request.tid)
-    decided = k.version.init_producer_id(
-        request,
-        leads=leads,
-        metadata=view.at("tc_tid_metadata", b, request.tid) if leads else None,
-        pending=view.at("tc_tid_transition", b, request.tid) if leads else None,
-        new_pid=view["pid_source"] + 1 if leads else -1,
-    )
-    yield carried_out(k, view, b, request, decided)
+    known = known_of(view, b, request.tid)
+    new_pid = view["pid_source"] + 1 if known["leads"] else -1
+    yield carried_out(k, view, b, request, k.version.init_producer_id(request, **known, new_pid=new_pid))
 
 
-def leads_tid(view: View, b: str, tid: str) -> bool:
-    """Say whether a broker believes that it leads the partition of an id."""
-    p = view.at("t_to_p_mapping", tid)
-    return bool(view.at("tc_log_metadata", b, p).leader == b)
+def known_of(view: View, b: str, tid: str) -> dict[str, Any]:
+    """Return what a broker decides by: whether it believes to lead the partition of an id, and then what it knows."""
+    leads = view.at("tc_log_metadata", b, view.at("t_to_p_mapping", tid)).leader == b
+    return {
+        "leads": leads, "metadata": view.at("tc_tid_metadata", b, tid) if leads else None,
+        "pending": view.at("tc_tid_transition", b, tid) if leads else None,
+    }
 
 
 def carried_out(k: Names, view: View, b: str, request: Request, decided: DiaryOutcome) -> Change:
@@ -121,14 +119,7 @@ def receive_add_partitions_request(
     k: Names, view: View, b: str, c: str, request: AddPartitionsToTxnRequest
 ) -> Iterable[Change]:
     """The coordinator appends the partitions to the transaction, or refuses."""
-    leads = leads_tid(view, b, request.tid)
-    decided = k.version.add_partitions(
-        request,
-        leads=leads,
-        metadata=view.at("tc_tid_metadata", b, request.tid) if leads else None,
-        pending=view.at("tc_tid_transition", b, request.tid) if leads else None,
-    )
-    yield carried_out(k, view, b, request, decided)
+    yield carried_out(k, view, b, request, k.version.add_partitions(request, **known_of(view, b, request.tid)))
 
 
 @action("ReceiveAddPartitionsToTxnResponse", each("clients", "brokers"), receives=AddPartitionsToTxnResponse)
@@ -259,7 +250,7 @@ def complete_partial_txn(k: Names, view: View, b: str, tid: str) -> Iterable[Cha
         yield Change(appended(view, b, entry))
 
 
-NEXT: Next = (
+ACTIONS: Next = (
     send_init_pid_request,
     receive_init_pid_request,
     receive_init_pid_response,
@@ -267,8 +258,8 @@ NEXT: Next = (
     receive_add_partitions_request,
     receive_add_partitions_response,
     (commit_txn_log_append, elect_leader, become_follower),
-    complete_partial_txn,
 )
+NEXT: Next = (*ACTIONS, complete_partial_txn)
 """The next-state relation: a step of any of these."""
 
 FAIRNESS = {
@@ -303,19 +294,13 @@ def waits_for(k: Names, view: View) -> tuple[str, ...]:
 
 
 def build(
-    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
-    history_variables: bool,
-) -> Model:
-    """Build a version of diary 02 at a size, with the repairs that the settings name."""
-    k = Names.of(sizes, version=departed(version, DEPARTURES, settings.get("repair", "")))
-    return compose(NEXT, k, sizes, settings, network, faults, history_variables)
-
-
-def compose(
-    next_state: Next, k: Names, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    version: Version, actions: Next, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
     faults: Faults, history_variables: bool,
 ) -> Model:
-    """Compose a next-state relation over the variables of diary 02."""
+    """Build a version at a size, with the repairs that the settings name; `actions` are those but CompletePartialTxn.
+    """
+    k = Names.of(sizes, version=departed(version, DEPARTURES, settings.get("repair", "")))
+    next_state = actions if k.version.complete_partial_txn is None else (*actions, complete_partial_txn)
     return Model(
         f"transactions/{k.version.name}", processes(next_state, k), (initial(k),), network, faults,
         properties(k), FAIRNESS, history_variables, sizes, settings, types=TYPES,

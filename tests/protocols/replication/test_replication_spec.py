@@ -164,7 +164,6 @@ def test_truncation_rules_differ_where_epochs_do_not_tell(
     leader: tuple[Record, ...], follower: tuple[Record, ...], high_watermark: int, by_epoch: int, by_records: int
 ) -> None:
     """KIP-101 falls back to the high watermark (RP-03) and trusts a shared epoch; KIP-279 compares the records."""
-    assert truncation.by_high_watermark(high_watermark) == high_watermark
     assert truncation.by_leader_epoch(leader, follower, high_watermark) == by_epoch
     assert truncation.by_matching_records(leader, follower) == by_records
 
