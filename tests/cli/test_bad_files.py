@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ Lines = list[dict[str, Any]]
 Edit = Callable[[Lines], object]
 
 
-def with_header(**fields: Any) -> Edit:
-    """An edit that sets fields of the header."""
-    return lambda lines: lines[0].update(fields)
+def with_line(n: int, /, **fields: Any) -> Edit:
+    """An edit that sets fields of a line: of the header, of a choice, or of the end."""
+    return lambda lines: lines[n].update(fields)
+
+
+with_header, with_end = partial(with_line, 0), partial(with_line, -1)
 
 
 def without_header(field: str) -> Edit:
@@ -25,26 +29,12 @@ def without_header(field: str) -> Edit:
     return lambda lines: lines[0].pop(field)
 
 
-def with_faults(**fields: Any) -> Edit:
-    """An edit that sets fields of the faults."""
-    return lambda lines: lines[0].update(faults={**lines[0]["faults"], **fields})
+def with_more(field: str, /, **fields: Any) -> Edit:
+    """An edit that sets some of the header's faults or sizes."""
+    return lambda lines: lines[0].update({field: {**lines[0][field], **fields}})
 
 
-def with_end(**fields: Any) -> Edit:
-    """An edit that sets fields of the end line."""
-    return lambda lines: lines[-1].update(fields)
-
-
-def with_size(name: str, number: Any) -> Edit:
-    """An edit that sets a size."""
-    return lambda lines: lines[0].update(sizes={**lines[0]["sizes"], name: number})
-
-
-def with_choice(n: int, /, **fields: Any) -> Edit:
-    """An edit that sets fields of a choice."""
-    return lambda lines: lines[n].update(fields)
-
-
+with_faults, with_sizes = partial(with_more, "faults"), partial(with_more, "sizes")
 HUGE = 10**30
 HEADERS: list[tuple[str, Edit, str]] = [
     ("another version", with_header(version=3), "is of format version 3, this program reads version 1"),
@@ -59,12 +49,12 @@ HEADERS: list[tuple[str, Edit, str]] = [
     ("no model", without_header("model"), 'the field "model" is missing'),
     ("sizes that are a list", with_header(sizes=[1]), '"sizes" should be an object of whole numbers, found [1]'),
     ("sizes that are null", with_header(sizes=None), '"sizes" should be an object of whole numbers, found null'),
-    ("an unknown size", with_size("brokrs", 1), "has no size 'brokrs'"),
-    ("a negative size", with_size("brokers", -1), "must be between"),
-    ("a huge size", with_size("brokers", HUGE), "must be between"),
-    ("a size that is no number", with_size("brokers", "2"), '"sizes" should be an object of whole numbers'),
-    ("a size that is half a number", with_size("brokers", 1.5), '"sizes" should be an object of whole numbers'),
-    ("a size that is a truth", with_size("brokers", True), '"sizes" should be an object of whole numbers'),
+    ("an unknown size", with_sizes(brokrs=1), "has no size 'brokrs'"),
+    ("a negative size", with_sizes(brokers=-1), "must be between"),
+    ("a huge size", with_sizes(brokers=HUGE), "must be between"),
+    ("a size that is no number", with_sizes(brokers="2"), '"sizes" should be an object of whole numbers'),
+    ("a size that is half a number", with_sizes(brokers=1.5), '"sizes" should be an object of whole numbers'),
+    ("a size that is a truth", with_sizes(brokers=True), '"sizes" should be an object of whole numbers'),
     ("settings that are text", with_header(settings="x"), '"settings" should be an object of texts'),
     ("an unknown setting", with_header(settings={"fix": "x"}), "has no setting 'fix'"),
     ("a wrong setting", with_header(settings={"repair": "S9"}), "setting repair of"),
@@ -99,9 +89,9 @@ TRAILS: list[tuple[str, Edit, str]] = [
     ("an initial state that is text", with_header(initial="0"), '"initial" should be a whole number, at least 0'),
     ("what it violates as a list", with_header(violates=[]), '"violates" should be text or null'),
     ("a choice without a label", lambda lines: lines[2].pop("choose"), 'line 3: expected choice 2 as {"n": 2,'),
-    ("a label that is a number", with_choice(2, choose=7), "line 3: expected choice 2"),
-    ("choices out of order", with_choice(2, n=7), "line 3: expected choice 2"),
-    ("a time that is text", with_choice(2, at_us="soon"), "line 3: expected choice 2"),
+    ("a label that is a number", with_line(2, choose=7), "line 3: expected choice 2"),
+    ("choices out of order", with_line(2, n=7), "line 3: expected choice 2"),
+    ("a time that is text", with_line(2, at_us="soon"), "line 3: expected choice 2"),
     ("a choice less", lambda lines: lines.pop(-2), "its end line says"),
     ("no end line", lambda lines: lines.pop(), "is cut off: a trail ends with an end line"),
     ("only a header", lambda lines: lines.__delitem__(slice(1, None)), "is cut off"),
@@ -117,11 +107,11 @@ TRAILS: list[tuple[str, Edit, str]] = [
 HISTORIES: list[tuple[str, Edit, str]] = [
     *HEADERS,
     ("the format of a trail", with_header(format="kafka-proto/trail"), ""),
-    ("another size", with_size("brokers", 3), "this is not an event of transactions/gist at the header's sizes"),
+    ("another size", with_sizes(brokers=3), "this is not an event of transactions/gist at the header's sizes"),
     ("properties that are a number", with_header(properties=3), '"properties" should be a list of texts'),
     ("no processes", without_header("processes"), 'the field "processes" is missing'),
     ("an event less", lambda lines: lines.pop(3), "its end line says"),
-    ("an edited event", with_choice(3, action="Nonsense"), "its events do not have the digest of its end line"),
+    ("an edited event", with_line(3, action="Nonsense"), "its events do not have the digest of its end line"),
     ("no end line", lambda lines: lines.pop(), "is cut off: a history ends with an end line"),
     ("no events", lambda lines: lines.__delitem__(slice(1, -1)), "is damaged: it has 0 events"),
     ("an end that is null", with_end(end=None), '"end" should be a whole number, at least 0'),
@@ -186,7 +176,7 @@ def test_history_that_is_damaged_is_refused(edit: Edit, said: str, recorded: Pat
 
 def test_edited_choice_is_refused_at_its_step(recorded: Path) -> None:
     """The refusal names the step, what the trail asks for, and what would be possible there, on both runtimes."""
-    path = edited(recorded / "plain.trail.jsonl", with_choice(3, choose="BecomeKing(b1)"), "edited.jsonl")
+    path = edited(recorded / "plain.trail.jsonl", with_line(3, choose="BecomeKing(b1)"), "edited.jsonl")
     for command in readers(path):
         sentence = refused(*command)
         assert "does not fit at step 3: it asks for 'BecomeKing(b1)', possible are: " in sentence

@@ -100,8 +100,8 @@ def assert_goes_on(folder: Path, arguments: tuple[object, ...], breaks: tuple[in
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("arguments", [
     DIARY, (*DIARY, "--symmetry"), (*DIARY, "--fingerprints"), (*DIARY, "--symmetry", "--fingerprints"),
-    (*DIARY, "--deadlock"), (*GIST, "--deadlock"), ("transactions/diary-01", "--view"), ("replication/async-isr",),
-    ("replication/kip-101", "--no-stop"),
+    (*DIARY, "--deadlock"), (*GIST, "--deadlock"), ("transactions/diary-01", "--view"),
+    (*DIARY, "--view", "--symmetry"), ("replication/async-isr",), ("replication/kip-101", "--no-stop"),
     ("transactions/repaired", "--size", "clients=1", "--property", "EventuallyOneClientAddsAllPartitions"),
 ], ids=lambda arguments: " ".join(arguments))
 def test_interrupted_search_goes_on_to_the_same_end(
@@ -109,11 +109,6 @@ def test_interrupted_search_goes_on_to_the_same_end(
 ) -> None:
     """Counts, per-action counts, violations and witnesses are those of a search that nobody interrupted."""
     assert_goes_on(tmp_path, (*arguments, "--engine", engine), (1, 8))
-
-
-def test_search_with_a_view_goes_on_to_the_same_end(tmp_path: Path) -> None:
-    """A view that hides more than history, with symmetry, in Python."""
-    assert_goes_on(tmp_path, (*DIARY, "--view", "--symmetry", "--engine", "python"), (2, 6))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -13,7 +13,6 @@ from support.commands.command_line import PATIENCE_S
 from support.demo.served_site import Json, Site, Tab, tabs
 
 TXN = "kafka/4.0"
-CALM = "kafka/4.0"
 FLAWED = "s4-copied-tail"
 
 
@@ -106,7 +105,7 @@ def test_violation_is_found_shown_and_shrunk(site: Site) -> None:
 
 def test_search_without_a_hit_says_how_much_it_tried(site: Site) -> None:
     """In a sentence that names the strategies, and that faults were off."""
-    site.post("/api/open", {"what": CALM})
+    site.post("/api/open", {"what": TXN})
     with tabs(site) as (tab,):
         site.post("/api/find", {"runs": 4})
         reported = searched(tab)
@@ -119,7 +118,7 @@ def test_search_without_a_hit_says_how_much_it_tried(site: Site) -> None:
 
 def test_search_is_stopped(site: Site) -> None:
     """On request, or because something else is opened; meanwhile it says how far it is, and verbs are carried out."""
-    site.post("/api/open", {"what": CALM})
+    site.post("/api/open", {"what": TXN})
     for stop, body in (("/api/stop", {}), ("/api/open", {"what": "happy-path"})):
         with tabs(site) as (tab,):
             site.post("/api/find", {"runs": 1_000_000})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from support.commands.pseudo_terminal import INTERRUPT, Person
@@ -74,7 +75,10 @@ def test_why_not_blames_the_spent_budget() -> None:
     lines = ("ControllerElectLeader(r2)", "ControllerElectLeader(r1)", "why ControllerElectLeader")
     code, out, err = run_script(*lines, what="replication/kip-320/actors")
     assert (code, err) == (0, "")
-    assert "for replica in self.replicas if local.elections else ()" in out and "local.elections = 0" in out
+    told = out.partition("> why")[2]
+    assert re.findall(r"not ControllerElectLeader\((r\d)\)", told) == ["r2", "r1"]
+    for said in ("for replica in self.replicas if local.elections else ()", "local.elections = 0"):
+        assert told.count(said) == 2
     assert "q.leader is None" not in out
 
 

@@ -294,17 +294,12 @@ def test_lasso_components_are_the_fair_ones() -> None:
 
     def parts(fairness: Fairness, goal: object = None) -> list[list[int]]:
         found = Components(flat, FairnessConditions(flat, fairness), everything, goal)
-        return [sorted(part.tolist()) for part in _split(found)]
+        return sorted(sorted(found.states[a:b].tolist()) for a, b in pairwise(found.bounds.tolist()))
 
     assert parts(Fairness()) == [[0, 1], [2, 3]]
     assert parts(Fairness({"A": "weak"})) == [[0, 1]]
     assert parts(Fairness(whole=True)) == [[0, 1], [2, 3]]
     assert parts(Fairness({"A": "strong", "E": "strong"}), everything & False) == []
-
-
-def _split(found: Components) -> list[object]:
-    bounds = found.bounds.tolist()
-    return sorted((found.states[a:b] for a, b in pairwise(bounds)), key=lambda part: part.min())
 
 
 # What is refused.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import reduce
+from itertools import permutations
 from typing import Any
 
 import attrs
@@ -103,6 +104,23 @@ def test_fifo_keeps_order_inside_a_connection(messages: list[Note]) -> None:
 def filled_after_reconnect(inbox: Value, *messages: Note) -> Value:
     """Return the inbox after the source reconnected and sent messages."""
     return reduce(FIFO.put, messages, FIFO.reconnect(inbox, "a"))
+
+
+def interleavings(inbox: Value) -> list[tuple[int, ...]]:
+    """Return every order in which the notes of an inbox can arrive."""
+    return [(message.n, *rest) for message in FIFO.deliverable(inbox) if isinstance(message, Note)
+            for rest in interleavings(FIFO.take(inbox, message))] or [()]
+
+
+def test_fifo_delivers_the_heads_of_all_connections_and_lets_later_ones_overtake() -> None:
+    """Sources and connections have no order; three of two messages arrive in all 90 orders that keep each one's own."""
+    assert FIFO.deliverable(filled(FIFO, note(2, "b"), note(1, "b"), note(3), note(0))) == (note(2, "b"), note(3))
+    inbox = filled_after_reconnect(filled(FIFO, note(1), note(2)), note(3), note(4))
+    assert FIFO.deliverable(inbox) == (note(1), note(3))
+    found = interleavings(filled_after_reconnect(inbox, note(5), note(6)))
+    assert len(found) == 90 and set(found) == {
+        order for order in permutations(range(1, 7)) if all(order.index(n) < order.index(n + 1) for n in (1, 3, 5))
+    }
 
 
 @given(st.lists(notes, min_size=1, max_size=6))

@@ -10,7 +10,6 @@ import pytest
 from support.demo.sessions import opened
 
 from harness.demo.session import questions
-from harness.demo.session.snapshot import present
 from harness.model import Step
 from harness.verify.conditions import guard_of
 from harness.verify.guard_trace import watch
@@ -102,14 +101,6 @@ def test_condition_at_which_a_function_stops_is_told_for_the_turn_that_is_meant(
     assert found == text and (set(wanted) <= set(known) if ... in values else tuple(wanted) == known)
 
 
-def spent(what: str) -> Any:
-    """Return why a controller elects nobody after it did as often as it may."""
-    session = opened(what)
-    while options := [one for one in present(session)["enabled"] if one["action"] == "ControllerElectLeader"]:
-        session.take(index=options[0]["index"])
-    return questions.why(session, "ControllerElectLeader")()["model"]
-
-
 def test_why_not_tells_the_turn_of_one_where_others_are_possible() -> None:
     """The leader cannot be elected again, while the other replica can: the guard is shown with the leader's turn."""
     session = opened("replication/kip-320/actors")
@@ -119,11 +110,3 @@ def test_why_not_tells_the_turn_of_one_where_others_are_possible() -> None:
     (one,) = answer["not"]
     assert one["instance"] == "ControllerElectLeader(r2)"
     assert "if elected := quorum.elect(q, replica), with" in one["why"] and "replica = r2" in one["why"]
-
-
-def test_why_not_blames_the_spent_elections() -> None:
-    """And no guard that a step past it would not have helped."""
-    answer = spent("replication/kip-320/actors")
-    assert [one["instance"] for one in answer["not"]] == ["ControllerElectLeader(r2)", "ControllerElectLeader(r1)"]
-    for one in answer["not"]:
-        assert "local.elections = 0" in one["why"] and "q.leader is None" not in one["why"]

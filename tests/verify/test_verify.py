@@ -6,12 +6,13 @@ import json
 import re
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from support.commands.command_line import call
-from support.runs.history_edits import compact, events_of, replays
+from support.runs import history_edits
+from support.runs.history_edits import compact, events_of, replays, written
 from support.runs.named_runs import registering, run_of, write_history_of
 from support.runs.trio_runs import run_on_trio
 from support.toys import toy_refinement as toy
@@ -41,10 +42,6 @@ def swap(n: int) -> Edit:
         events[n], events[n + 1] = events[n + 1], events[n]
 
     return edit
-
-
-def drop(n: int) -> Edit:
-    return lambda events: events.pop(n)
 
 
 def counted_up(n: int, slot: str, field: str) -> Edit:
@@ -108,38 +105,26 @@ def kinds_of(paths: Iterable[Path], run: Run) -> Counter[str]:
     return counts
 
 
-def numbers(events: list[Line]) -> Iterator[tuple[int, str, str]]:
-    """Every number that a step leaves in the local state of an actor."""
-    for n, event in enumerate(events):
-        for slot in {"reg", "f1"} & event.get("writes", {}).keys():
-            yield from ((n, slot, field) for field, value in event["writes"][slot].items() if type(value) is int)
-
-
-def swaps(events: list[Line]) -> list[Edit]:
-    return [swap(n) for n in range(1, len(events) - 1)]
-
-
-def drops(events: list[Line]) -> list[Edit]:
-    return [drop(n) for n in range(1, len(events))]
-
-
-def one_too_high(events: list[Line]) -> list[Edit]:
-    return [counted_up(*place) for place in numbers(events) if place[2] != "number"]
+def one_too_high(events: list[Line]) -> list[Callable[[], list[Line]]]:
+    """Each number that a step leaves in the local state of an actor, but that of its request, one higher."""
+    return [edit for edit in history_edits.numbers_of_states(events)
+            if edit.args[1] and edit.args[2][1] in ("reg", "f1") and edit.args[2][2] != "number"]
 
 
 @pytest.mark.parametrize(("family", "kinds"), [
-    (swaps, {"legal": 5, "refinement": 4, "record": 20, "actors": 2}),
-    (drops, {"legal": 1, "refinement": 5, "record": 25, "actors": 1}),
+    (history_edits.swapped, {"legal": 5, "refinement": 4, "record": 20, "actors": 2}),
+    (history_edits.dropped, {"legal": 1, "refinement": 5, "record": 25, "actors": 1}),
     (one_too_high, {"refinement": 34, "property": 2, "actors": 2}),
 ])
 def test_edits_are_found_or_are_legal(
-    family: Callable[[list[Line]], list[Edit]], kinds: dict[str, int], tmp_path: Path
+    family: Callable[[list[Line]], list[Callable[[], list[Line]]]], kinds: dict[str, int], tmp_path: Path
 ) -> None:
     """Two neighbouring events in the other order, a run without one of its events, a number of an actor's state that
     is one too high: found for what they say, or another run of the model."""
     path = tmp_path / "run.history.jsonl"
     run = recorded(path)
-    assert kinds_of((edited(path, edit) for edit in family(events_of(path))), run) == kinds
+    other = path.with_name("edited.history.jsonl")
+    assert kinds_of((written(path, edit(), other) for edit in family(events_of(path))), run) == kinds
 
 
 def test_offset_that_was_never_confirmed_fails_property_and_refinement(history: Path) -> None:

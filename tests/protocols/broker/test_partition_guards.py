@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.brokers.leader import append_batch, append_marker, log_of
+from support.brokers.leader import append_batch, log_of
+from support.brokers.node import new_node
 
 from kafka_proto import log as logs
 from kafka_proto import requests
@@ -117,10 +118,12 @@ def test_duplicate_is_known_before_anybody_is_asked() -> None:
 
 def test_refused_marker_leaves_the_log_as_it_is() -> None:
     """In each version."""
-    leader = LeaderState(log_of(batch()))
     for version in (KIP_360, KIP_890_4_4):
-        assert append_marker(version.leader, leader, marker_batch(7, 1, Marker.ABORT, 0), 0) == (
-            leader, Error.INVALID_PRODUCER_EPOCH)
+        node = new_node(version, requests.ProduceRequest(7, None, -1, "T-0", batch(2, 0, transactional=False)))
+        log = node.log("T-0")
+        refused = node.ask(requests.WriteTxnMarkersRequest(1, 7, 1, 0, False, ("T-0",)))
+        assert refused.errors["T-0"] is Error.INVALID_PRODUCER_EPOCH
+        assert node.log("T-0") == log and len(log.batches) == 1
 
 
 def whole() -> PartitionLog:

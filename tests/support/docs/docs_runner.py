@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir
 from pathlib import Path
 from unittest.mock import patch
 
@@ -150,11 +150,10 @@ class Runner:
         return self.installed or BIN
 
     def _environment(self) -> dict[str, str]:
-        paths = [str(self.folder)] if self.package else []
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
         found = {**kept, "COLUMNS": WIDTH, "NO_COLOR": "1", "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}"}
-        if paths:
-            found["PYTHONPATH"] = os.pathsep.join(paths)
+        if self.package:
+            found["PYTHONPATH"] = str(self.folder)
         return found
 
     def _process(self, words: list[object]) -> tuple[int, list[str]]:
@@ -179,7 +178,7 @@ class Runner:
     def _call(self, words: list[str]) -> tuple[int, list[str]]:
         """Call the command line in this process."""
         out = io.StringIO()
-        with patch.dict(os.environ, {"COLUMNS": WIDTH, "NO_COLOR": "1"}), working_in(self.folder):
+        with patch.dict(os.environ, {"COLUMNS": WIDTH, "NO_COLOR": "1"}), chdir(self.folder):
             code = code_of(words, out, out)
         return code, self._lines(out.getvalue())
 
@@ -204,17 +203,6 @@ class Runner:
             self.package = True
         elif not all(re.fullmatch(r"kafka-proto(\[[a-z,]+\])?|pytest", word) for word in words):
             raise DocsError(f"{self.page.name}: no stand-in for pip install {' '.join(words)}")
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Work in another folder for a while."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def check_target(target: str) -> None:
