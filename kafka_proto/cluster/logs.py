@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import TypeVar
 
 import attrs
@@ -19,7 +20,6 @@ from kafka_proto.broker.controller import PARTITION, Partition
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_of, last_entries
 from kafka_proto.broker.ghosts import Ghosts
-from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.logs.local import RECORDS, Records
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import LEADER
@@ -29,7 +29,12 @@ from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_h
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.replica_state import ReplicaState
 
+S = TypeVar("S")
+M = TypeVar("M")
 T = TypeVar("T")
+LOG, COMMITTED, BROKER_EPOCH = attrgetter("log"), attrgetter("committed"), attrgetter("broker_epoch")
+SERVES = attrgetter("serves")
+"""A leader that crashed does not do so until it has read its log again."""
 MOST_LOGS = 2_000
 """Logs that are remembered by their batches."""
 
@@ -66,19 +71,10 @@ def itself(log: PartitionLog) -> PartitionLog:
     return log
 
 
-def serves(state: LeaderState) -> bool:
-    """Say whether a leader has read its log; one that crashed has to do so again."""
-    return state.serves
-
-
 @cache
-def of_leader(function: Callable[[PartitionLog], T]) -> Callable[[LeaderState], T]:
-    return lambda state: function(state.log)
-
-
-@cache
-def of_records(function: Callable[[PartitionLog], T]) -> Callable[[Records], T]:
-    return lambda state: function(log_of(state.committed))
+def of(made: Callable[[S], M], function: Callable[[M], T]) -> Callable[[S], T]:
+    """Return what a function makes of something that is made of a state; asked again, it is the same one."""
+    return lambda state: function(made(state))
 
 
 @lru_cache(maxsize=MOST_LOGS)
@@ -91,9 +87,9 @@ def log_of(batches: tuple[RecordBatch, ...], replicated: int | None = None) -> P
     return with_high_watermark(log, passed[-1].last_offset + 1 if passed else 0)
 
 
-@cache
-def of_committed(function: Callable[[Iterable[TransactionRecord]], T]) -> Callable[[Records], T]:
-    return lambda state: function(state.committed)
+def log_of_records(state: Records) -> PartitionLog:
+    """Return the log that a leader has on its disk."""
+    return log_of(state.committed)
 
 
 @attrs.frozen
@@ -105,14 +101,14 @@ class LocalLogs(Logs):
     def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
         leader = self.placement.leader(p)
         found: T
-        if LEADER[p].derived(view, leader, serves):
-            found = LEADER[p].derived(view, leader, of_leader(function))
+        if LEADER[p].derived(view, leader, SERVES):
+            found = LEADER[p].derived(view, leader, of(LOG, function))
         else:
-            found = RECORDS[p].derived(view, leader, of_records(function))
+            found = RECORDS[p].derived(view, leader, of(log_of_records, function))
         return found
 
     def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
-        found: T = RECORDS[p].derived(view, self.placement.leader(p), of_committed(function))
+        found: T = RECORDS[p].derived(view, self.placement.leader(p), of(COMMITTED, function))
         return found
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
@@ -129,14 +125,8 @@ def log_of_replica(state: ReplicaState) -> PartitionLog:
     return log_of(tuple([entry.value for entry in state.log]), state.high_watermark)
 
 
-@cache
-def of_replica(function: Callable[[PartitionLog], T]) -> Callable[[ReplicaState], T]:
-    return lambda state: function(log_of_replica(state))
-
-
-@cache
-def of_written(function: Callable[[Iterable[TransactionRecord]], T]) -> Callable[[ReplicaState], T]:
-    return lambda state: function(entry.value for entry in state.log)
+def written_in(state: ReplicaState) -> Iterable[TransactionRecord]:
+    return (entry.value for entry in state.log)
 
 
 def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
@@ -144,10 +134,6 @@ def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
     quorum = known.quorum
     names = sorted(quorum.isr, key=lambda name: (name != quorum.leader, name))
     return tuple((name, quorum.broker_epochs[name]) for name in names)
-
-
-def broker_epoch_of(state: ReplicaState) -> int:
-    return state.broker_epoch
 
 
 @attrs.frozen
@@ -159,17 +145,17 @@ class ReplicatedLogs(Logs):
     def leader(self, view: View, p: str) -> str:
         names = PARTITION[p].derived(view, CONTROLLER, may_lead)
         registered = [
-            name for name, broker_epoch in names if REPLICA[p].derived(view, name, broker_epoch_of) == broker_epoch
+            name for name, broker_epoch in names if REPLICA[p].derived(view, name, BROKER_EPOCH) == broker_epoch
         ]
         up = (name for name in registered if METADATA.of(view, name).known[p].leader)
         return next(up, registered[0] if registered else names[0][0])
 
     def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
-        found: T = REPLICA[p].derived(view, self.leader(view, p), of_replica(function))
+        found: T = REPLICA[p].derived(view, self.leader(view, p), of(log_of_replica, function))
         return found
 
     def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
-        found: T = REPLICA[p].derived(view, self.leader(view, p), of_written(function))
+        found: T = REPLICA[p].derived(view, self.leader(view, p), of(written_in, function))
         return found
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, Local, Part, durable, survivor
+from harness.model import FrozenMap, Local, Part, Turn, durable, survivor
 from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
@@ -310,13 +310,14 @@ class RunningCluster(RunningActors):
     def _fence(self, broker: str, partitions: Collection[str] | None = None) -> None:
         """Let the controller find out that a broker does not answer: it leaves each ISR and office."""
         if self.is_replicated:
-            turn = self._controller().fenced(self._states[CONTROLLER], broker, partitions)
-            self._states[CONTROLLER] = turn.local
-            self._settle(turn.sent)
+            self._announce(self._controller().fenced(self._states[CONTROLLER], broker, partitions))
             self._ask_again()
 
     def _elect(self, p: str, broker: str) -> None:
-        turn = self._controller().elected(self._states[CONTROLLER], p, broker)
+        self._announce(self._controller().elected(self._states[CONTROLLER], p, broker))
+
+    def _announce(self, turn: Turn[Local]) -> None:
+        """Let the controller take a turn of its own."""
         self._states[CONTROLLER] = turn.local
         self._settle(turn.sent)
 

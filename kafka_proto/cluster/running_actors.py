@@ -116,11 +116,6 @@ class RunningActors:
         self._deliver_held()
         return tuple(self.written)
 
-    @property
-    def held_versions(self) -> tuple[int, ...]:
-        """Return the versions of the requests for markers that are held."""
-        return tuple(each.request.version for each in self.held if marks(each))
-
     def _broker(self, name: str) -> Broker:
         broker = self._actors[name]
         assert isinstance(broker, Broker)

@@ -1,4 +1,4 @@
-"""What makes a log shorter, or makes it forget: truncation, DeleteRecords, expiry of producers; and reading it anew."""
+"""What makes a log shorter, or makes it forget: truncation and DeleteRecords; and reading it anew."""
 
 from __future__ import annotations
 
@@ -62,12 +62,3 @@ def forget_deleted_producers(log: PartitionLog) -> PartitionLog:
                      if state.batches and state.batches[-1].last_offset >= log.log_start_offset)
     still_open = tuple(txn for txn in log.open if txn.producer_id in kept)
     return open_from_start(attrs.evolve(log, producers=kept, open=still_open))
-
-
-def expire_producers(log: PartitionLog, now: int, expiration_ms: int) -> PartitionLog:
-    """Forget producers without open transaction that were silent for long (`producer.id.expiration.ms`)."""
-    kept = FrozenMap((producer_id, state) for producer_id, state in log.producers.items()
-                     if state.open_from is not None or now - state.last_timestamp < expiration_ms)
-    return log if len(kept) == len(log.producers) else attrs.evolve(log, producers=kept)
-
-

@@ -282,10 +282,9 @@ def time_out(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, n
     return _carry(state, tid, Waiting(None, None, outcome))
 
 
-def is_timed_out(state: Coordinator, tid: str, now: int) -> bool:
-    """Say whether a transaction is older than its time-out (`timedOutTransactions`)."""
-    known = state.transactions[tid].metadata
-    return known.state is TxnState.ONGOING and known.start_timestamp + known.timeout_ms < now
+def times_out_at(known: TransactionMetadata) -> int:
+    """Return when an open transaction is older than its time-out (`timedOutTransactions`)."""
+    return known.start_timestamp + known.timeout_ms + 1
 
 
 def expire(state: Coordinator, tid: str, *, now: int) -> Step:

@@ -228,7 +228,7 @@ class TransactionCoordinator(roles.Role):
             for tid, cached in cache.transactions.items():
                 known = cached.metadata
                 if cached.pending_state is None and known.state is TxnState.ONGOING:
-                    found[f"{TRANSACTION_TIMEOUT} {tid}"] = known.start_timestamp + known.timeout_ms + 1
+                    found[f"{TRANSACTION_TIMEOUT} {tid}"] = role.times_out_at(known)
                 elif cached.pending_state is None and known.state in rests:
                     expires = known.last_update_timestamp + cache.config.transactional_id_expiration_ms
                     found[f"{EXPIRATION} {tid}"] = expires

@@ -9,9 +9,9 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.group import group_metadata
 from kafka_proto.broker.group.group_metadata import GroupMetadata
-from kafka_proto.broker.group.membership import CommitRequest, Group, Membership
+from kafka_proto.broker.group.membership import CommitRequest
 from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
-from kafka_proto.broker.group.rebalance import ClassicGroup, heard
+from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
@@ -30,7 +30,7 @@ def with_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCoord
 class GroupDecisions:
     """What a group coordinator decides. A version of a broker lists them."""
 
-    check_group: Callable[[Membership | None, CommitRequest], Error]
+    check_group: Callable[[AnyGroup | None, CommitRequest], Error]
     refused_commit: Callable[[Error], Error]
     """What a client is told of offsets that could not be verified or appended."""
     before_check: Callable[[GroupCoordinator, str], GroupCoordinator]
@@ -43,7 +43,7 @@ class GroupDecisions:
 class GroupCoordinator:
     """The leader of a partition of the offsets log: its groups, and the offsets that the log makes."""
 
-    groups: FrozenMap[str, Group | ClassicGroup] = FrozenMap()
+    groups: FrozenMap[str, AnyGroup] = FrozenMap()
     offsets: Offsets = Offsets()
     members: int = 0
     """How many member ids were made."""

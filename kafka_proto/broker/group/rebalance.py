@@ -15,7 +15,6 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
-from kafka_proto.broker.group.membership import unknown_member
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 
@@ -28,6 +27,21 @@ class GroupState(StrEnum):
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
+
+
+@attrs.frozen
+class Group:
+    """What commits to a group are fenced by; all that there is of a group that commits have made and nobody joined."""
+
+    generation: int = 0
+    members: FrozenMap[str, str | None] = FrozenMap()
+    """The instance of each member, None of a dynamic one."""
+    awaits_leader: bool = False
+    """Whether a rebalance has ended and the leader has not assigned yet."""
+
+    def member_of(self, instance: str) -> str | None:
+        """Return the member that a static instance is now."""
+        return next((member for member, known in self.members.items() if known == instance), None)
 
 
 @attrs.frozen
@@ -70,6 +84,7 @@ class ClassicGroup:
         return next((known for known, m in self.members.items() if m.join.group_instance_id == instance), None)
 
 
+AnyGroup = Group | ClassicGroup
 Assignments = tuple[tuple[str, bytes], ...]
 """Of members by id."""
 Answers = tuple[tuple[Value, JoinGroupResponse | SyncGroupResponse], ...]
@@ -238,11 +253,15 @@ def _joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(Error.NONE, member_id, group.generation, kind, name, group.leader, everybody)
 
 
-def check(group: ClassicGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
-    """Say whether a request comes from a member, and of this generation."""
-    error = unknown_member(group, member_id, instance)
-    if error is not Error.NONE:
-        return error
+def check(group: AnyGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
+    """Say whether a request comes from a member, and of this generation; an instance is to be that member's."""
+    current = member_id if instance is None else group.member_of(instance)
+    if current is None:
+        return Error.UNKNOWN_MEMBER_ID
+    if current != member_id:
+        return Error.FENCED_INSTANCE_ID
+    if member_id not in group.members:
+        return Error.UNKNOWN_MEMBER_ID
     if generation_id is not None and generation_id != group.generation:
         return Error.ILLEGAL_GENERATION
     return Error.NONE

@@ -153,9 +153,7 @@ class GroupRole(PartitionLeader):
         if started.error is not Error.NONE:
             return self.failed(local, OFFSETS_PARTITION, message, started.error)
         local = local.put(where, started.leader)
-        if started.guard == NO_GUARD:
-            return self.verified_append(local, message, NO_GUARD)
-        return self.verify(local, message, OFFSETS_PARTITION, producer, operation, started.guard)
+        return self.verify(local, message, OFFSETS_PARTITION, producer, "TxnOffsetCommit", started.guard)
 
     def offset_commit(self, local: Local, message: Request, request: OffsetCommitRequest) -> Effect:
         return self.verified_append(local, message, NO_GUARD)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.broker.leader.fetching import known_time
-from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation, Verification
+from kafka_proto.broker.leader.state import LeaderState, Origin, SupportedOperation, Verification
 from kafka_proto.broker.leader.verification import VerificationStarted
 from kafka_proto.log import PartitionLog, append
 from kafka_proto.log.producer_state import ProducerState
@@ -47,35 +47,22 @@ class CheckedBatch:
     duplicate_at: int | None = None
 
 
-@attrs.frozen
-class Admitted:
-    """What is to be done with a request to append: an error, a question to the coordinator, or the append itself."""
-
-    leader: LeaderState
-    error: Error = Error.NONE
-    asks: SupportedOperation | None = None
-    guard: int = NO_GUARD
-
-
 def lacks_transactional_id(request: ProduceRequest) -> bool:
     """Say whether a batch is of a transaction and the request of none: refused before its partition is looked for."""
     return request.batch.is_transactional and request.transactional_id is None
 
 
-def admit(decisions: LeaderDecisions, leader: LeaderState, request: ProduceRequest, *, now: int) -> Admitted:
+def admit(decisions: LeaderDecisions, leader: LeaderState, request: ProduceRequest, *, now: int) -> VerificationStarted:
     """Look at a Produce request before its batch is appended (`handleProduceRequest`, `handleProduceAppend`)."""
     batch = request.batch
     if lacks_transactional_id(request):
-        return Admitted(leader, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return VerificationStarted(leader, error=Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     operation = decisions.operation("Produce", request.version)
     if operation is None or not batch.is_transactional or batch.producer_id == NO_PRODUCER_ID:
-        return Admitted(leader)
-    started = decisions.start_verification(
+        return VerificationStarted(leader)
+    return decisions.start_verification(
         leader, batch.producer_id, batch.producer_epoch, batch.base_sequence, operation, decisions.has_open, now=now
     )
-    if started.error is not Error.NONE:
-        return Admitted(started.leader, started.error)
-    return Admitted(started.leader, asks=None if started.guard == NO_GUARD else operation, guard=started.guard)
 
 
 def refusal(request: ProduceRequest) -> Error:

@@ -160,16 +160,17 @@ class PartitionLeader(Role):
             return self.reply(local, message, ProduceResponse(admitted.error))
         if is_led:
             local = local.put(where, admitted.leader)
-        if admitted.asks is not None:
-            producer = request.batch.producer_id, request.batch.producer_epoch
-            return self.verify(local, message, request.partition, producer, admitted.asks, admitted.guard)
-        return self.verified_append(local, message, NO_GUARD)
+        producer = request.batch.producer_id, request.batch.producer_epoch
+        return self.verify(local, message, request.partition, producer, "Produce", admitted.guard)
 
     def verify(
-        self, local: Local, message: Request, partition: str, producer: tuple[int, int], operation: SupportedOperation,
-        guard: int,
+        self, local: Local, message: Request, partition: str, producer: tuple[int, int], api: str, guard: int
     ) -> Effect:
-        """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
+        """Ask the coordinator whether a partition is part of a transaction, or to make it so, where there is a guard.
+        """
+        operation = self.version.leader.operation(api, message.request.version)
+        if operation is None or guard == NO_GUARD:
+            return self.verified_append(local, message, NO_GUARD)
         request = verification_request(operation, message.request.transactional_id, *producer, partition)
         local, sent = self.others.ask(
             local, self.role, request, message.transaction, client=message, partition=partition,

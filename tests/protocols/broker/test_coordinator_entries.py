@@ -212,8 +212,7 @@ def test_transaction_is_complete_when_the_last_partition_has_its_marker() -> Non
 
 def test_what_time_does_and_when() -> None:
     """Only what is open times out, only what is at rest is forgotten, nothing that is pending; not a moment early."""
-    assert [role.is_timed_out(coordinator(OPEN), "tid", now) for now in (60, 61)] == [False, True]
-    assert not role.is_timed_out(coordinator(DONE), "tid", 1000)
+    assert role.times_out_at(OPEN) == 61
     soon = CoordinatorConfig(transactional_id_expiration_ms=30)
     assert [len(role.expire(coordinator(DONE, config=soon), "tid", now=now)[1]) for now in (49, 50)] == [0, 1]
     assert role.expire(coordinator(DONE, S.EMPTY, config=soon), "tid", now=50)[1] == ()

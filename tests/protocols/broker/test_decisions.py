@@ -199,7 +199,7 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
     for version in (versions.KIP_890_PART_1, versions.KIP_890, versions.KIP_890_4_4):
         decisions, request = version.leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch())
         admitted = admit(decisions, LeaderState(), request, now=0)
-        assert admitted.asks is not None and admitted.guard != NO_GUARD
+        assert admitted.guard != NO_GUARD
         leader, _ = append_marker(decisions, admitted.leader, marker_batch(7, 0, Marker.ABORT, 0), 0)
         _, checked = append_batch(decisions, leader, batch(), Origin.CLIENT, admitted.guard)
         assert checked.error is Error.INVALID_TXN_STATE
@@ -241,7 +241,7 @@ def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
                            (versions.KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
         assert check(version.leader, leader, batch(4), Origin.CLIENT, NO_GUARD).error is error
     early = admit(versions.KIP_890_4_2.leader, leader, requests.ProduceRequest(11, "tid", -1, "T-0", batch(4)), now=0)
-    assert early.error is Error.INVALID_PRODUCER_EPOCH and early.asks is None
+    assert early.error is Error.INVALID_PRODUCER_EPOCH and early.guard == NO_GUARD
 
 
 @pytest.mark.parametrize("version", [

@@ -24,7 +24,7 @@ LEVEL_1 = version_of("4.4.0", 1)
 def test_time_out_at_the_last_epoch(version: BrokerVersion, epoch: int, producer_id: int) -> None:
     """The epoch after the last is for this; 4.3 switches to another producer id (KAFKA-20090)."""
     state = coordinator(attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH, partitions=()))
-    assert role.is_timed_out(state, "tid", 51) and not role.is_timed_out(state, "tid", 50)
+    assert role.times_out_at(state.transactions["tid"].metadata) == 51
     state, _ = role.time_out(version.coordinator, state, "tid", now=51)
     state, _ = role.appended(version.coordinator, state, "tid", now=51)
     state, _ = role.appended(version.coordinator, state, "tid", now=51)

@@ -101,15 +101,13 @@ def test_truncation_forgets_what_was_cut(moves: list[tuple[int, str, int]], offs
     assert kept.open == again.open and kept.log_end_offset == min(offset, log.log_end_offset)
 
 
-def test_deleting_records_keeps_producers_and_expiry_forgets_those_without_open_transaction() -> None:
-    """Deleted records go with the aborted transactions that ended among them; who is silent too long is forgotten."""
+def test_deleting_records_keeps_producers() -> None:
+    """Deleted records go with the aborted transactions that ended among them."""
     log = replicated(RecordBatch(("a",), 1, 0, 0, True, timestamp=5), marker_batch(1, 0, Marker.ABORT, 0, 6),
                      RecordBatch(("b",), 2, 0, 0, True, timestamp=7))
     shorter = logs.delete_records(log, 2)
     assert (shorter.log_start_offset, len(shorter.batches), len(shorter.aborted)) == (2, 1, 0)
     assert shorter.producers == log.producers and len(log.aborted) == 1
-    assert list(logs.expire_producers(shorter, 106, 100).producers) == [2]
-    assert logs.expire_producers(shorter, 105, 100) is shorter
 
 
 def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> None:

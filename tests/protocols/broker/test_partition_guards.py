@@ -95,7 +95,7 @@ def test_request_is_looked_at_before_its_batch() -> None:
     nameless = requests.ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
     named = attrs.evolve(nameless, transactional_id="tid")
     admitted = admit(KIP_890_PART_1.leader, LeaderState(), nameless, now=0)
-    assert (admitted.error, admitted.asks) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
+    assert (admitted.error, admitted.guard) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_GUARD)
     for asked, error in (
         (attrs.evolve(named, partition="__consumer_offsets-0"), Error.INVALID_REQUIRED_ACKS),
         (attrs.evolve(named, acks=1, partition="__consumer_offsets-0"), Error.INVALID_TOPIC_EXCEPTION),
@@ -104,13 +104,14 @@ def test_request_is_looked_at_before_its_batch() -> None:
         (attrs.evolve(named, acks=-1, refused=Error.NONE), Error.NONE),
     ):
         admitted = admit(KIP_890_PART_1.leader, LeaderState(), asked, now=0)
-        assert (admitted.error, admitted.asks, refusal(asked)) == (Error.NONE, SupportedOperation.DEFAULT_ERROR, error)
+        assert admitted.guard != NO_GUARD and (admitted.error, refusal(asked)) == (Error.NONE, error)
+        assert KIP_890_PART_1.leader.operation("Produce", asked.version) is SupportedOperation.DEFAULT_ERROR
 
 
 def test_duplicate_is_known_before_anybody_is_asked() -> None:
     """Nor is the coordinator asked about a batch that is of no transaction."""
     plain = requests.ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
-    assert admit(KIP_890_PART_1.leader, LeaderState(), plain, now=0).asks is None
+    assert admit(KIP_890_PART_1.leader, LeaderState(), plain, now=0).guard == NO_GUARD
     done = LeaderState(log_of(batch(), marker_batch(7, 2, Marker.COMMIT, 0)))
     again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
     assert (again, checked.error, checked.duplicate_at) == (done, Error.NONE, 0)
@@ -242,7 +243,6 @@ def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
     assert logs.rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
 
 
-def test_truncation_cuts_the_high_watermark_and_expiry_spares_what_is_open() -> None:
-    """A producer with an open transaction is never forgotten."""
+def test_truncation_cuts_the_high_watermark() -> None:
+    """Never beyond it."""
     assert [logs.truncate(whole(), at).high_watermark for at in (2, 7, 8)] == [2, 7, 7]
-    assert list(logs.expire_producers(whole(), 10_000, 1).producers) == [9]
