@@ -10,7 +10,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.wire import Talk, inject, talk
 
-from kafka_proto.errors import BY_NAME
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 
 SESSION, REBALANCE = 10_000, 30_000
@@ -44,7 +44,7 @@ OF_MEMBERS: tuple[tuple[int, int, dict[str, Any]], ...] = (
 def error_of(found: dict[str, Any]) -> str:
     """Return the name of an answer's error, of its only partition where it has none for the whole."""
     said = found if "error_code" in found else found["topics"][0]["partitions"][0]
-    return next(name for name, known in BY_NAME.items() if known.number == said["error_code"])
+    return NAMES[said["error_code"]]
 
 
 def new_member(clients: Talk, me: int, **how: Any) -> tuple[str, dict[int, list[dict[str, Any]]]]:
