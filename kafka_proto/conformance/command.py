@@ -74,7 +74,7 @@ def _played_at(
     if options["--brokers"] is not None:
         raise Refusal("--brokers says on how many brokers records are played in process; leave it out, or --broker")
     host, port, _ = _broker_of(options)
-    from kafka_proto.gateway.conforming import play_at
+    from kafka_proto.conformance.at_broker import play_at
 
     is_of_another = options["--as"] is not None
     records = _loaded(arguments, options, NEEDED, FILTERS_AS if is_of_another else FILTERS)
@@ -108,7 +108,7 @@ def _record(arguments: tuple[str, ...], options: Mapping[str, str | None], path:
         raise Refusal("--record writes what a broker answers, of whichever release; leave --as out")
     host, port, release = _broker_of(options)
     from harness.record.files import compact, write_atomically
-    from kafka_proto.gateway.conforming import record_at
+    from kafka_proto.conformance.at_broker import record_at
 
     filters = {option: field for option, field in FILTERS.items() if option != "--release"}
     scripts = {(each["situation"], each["family"]): each

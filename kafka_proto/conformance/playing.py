@@ -26,7 +26,7 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None, brokers: 
     """
     chosen = version or version_of(record["broker_version"], record["transaction_version"])
     if is_of_the_wire(record):
-        from kafka_proto.gateway.in_process import play_here
+        from kafka_proto.conformance.in_process import play_here
 
         return play_here(record, chosen)
     return OfValues(chosen, brokers).play(record)

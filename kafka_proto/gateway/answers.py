@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -109,15 +110,11 @@ def _read(seen: Observed, name: str, partition: Fields) -> Observed:
 
 def _sent(ledger: Ledger, producer_id: int, offset: int) -> tuple[Noted, Span]:
     """Return what a producer has at an offset, and the transaction that it is in there."""
-    first = ledger.ended.first_after(offset, key=marker_at)
+    first = ledger.ended.first_after(offset, key=attrgetter("marker_at"))
     ended = (span for span in ledger.ended.between(first, len(ledger.ended)) if span.producer_id == producer_id)
     span = next(ended, ledger.open.get(producer_id, Span(producer_id, NO_PRODUCER_EPOCH)))
     unknown = Noted(offset, "a transaction that is open")
     return next((record for record in span.records if record.offset == offset), unknown), span
-
-
-def marker_at(span: Span) -> int:
-    return span.marker_at
 
 
 LOOKS: dict[int, Callable[[Observed, WireRequest, str, Any, Entries], Observed]] = {

@@ -17,7 +17,7 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.requests import Error, partition_index, partition_name, topic_of
+from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
 
 NO_ERROR = 0
 MOST_PARTITIONS = 10_000
@@ -78,6 +78,11 @@ class AskedBroker:
         leader = self.cluster.known(self.name, p).leader
         return number_of(leader) if leader else -1
 
+    @property
+    def loads_groups(self) -> bool:
+        """Say whether the broker is to coordinate groups, and has not read their log."""
+        return self.leader(OFFSETS_PARTITION) == self.asked and not self.cluster.leads(self.name, OFFSETS_PARTITION)
+
 
 Api = Callable[[AskedBroker, WireRequest], Handling]
 
@@ -128,6 +133,26 @@ def answering(kind: Any, **more: Any) -> Api:
 
     def handling(here: AskedBroker, request: WireRequest) -> Handling:
         return Reply(told((yield from ask(asking(kind, request, **more)))))
+
+    return handling
+
+
+def of_group(api: Api) -> Api:
+    """Return the handler of an API of groups: who is elected and has not read their log says that it loads."""
+
+    @wraps(api)
+    def handling(here: AskedBroker, request: WireRequest) -> Handling:
+        handler, answers = api(here, request), None
+        while True:
+            try:
+                asked = next(handler) if answers is None else handler.send(answers)
+            except StopIteration as done:
+                reply: Reply = done.value
+                return reply
+            answers = yield asked
+            if here.loads_groups:
+                answers = tuple(attrs.evolve(answer, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
+                                if answer.error is Error.NOT_COORDINATOR else answer for answer in answers)
 
     return handling
 

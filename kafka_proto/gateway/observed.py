@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -27,6 +28,7 @@ from kafka_proto.log.records import RecordBatch
 KEPT_EPOCHS = 3
 """Of each producer id, with the transaction that each is in: older ones are those of producers that are fenced."""
 ADDING = (offer.ADD_PARTITIONS_TO_TXN, offer.ADD_OFFSETS_TO_TXN, offer.TXN_OFFSET_COMMIT)
+BASE_OFFSET = attrgetter("base_offset")
 NOBODY = ""
 """The transaction of what is not of one."""
 
@@ -152,7 +154,7 @@ def logged(seen: Observed, name: str, log: PartitionLog) -> Observed:
     if log.high_watermark <= ledger.end:
         return seen
     open_, ended = dict(ledger.open), ledger.ended
-    first = log.batches.first_after(ledger.end - 1, key=base_offset)
+    first = log.batches.first_after(ledger.end - 1, key=BASE_OFFSET)
     for batch in log.batches.between(first, len(log.batches)):
         if batch.base_offset >= log.high_watermark:
             break
@@ -173,7 +175,3 @@ def without(seen: Observed, gone: Collection[str]) -> Observed:
     ledgers = FrozenMap((name, ledger) for name, ledger in seen.ledgers.items() if name not in gone)
     kept = chunks(each for each in seen.acknowledged if each.partition not in gone)
     return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept)
-
-
-def base_offset(batch: RecordBatch) -> int:
-    return batch.base_offset

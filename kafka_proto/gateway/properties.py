@@ -17,7 +17,7 @@ from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.offsets import Offsets
 from kafka_proto.cluster import guarantees
-from kafka_proto.gateway.observed import NOBODY, Observed, base_offset, noted_whole
+from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, Observed, noted_whole
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
 
@@ -62,7 +62,7 @@ def _is_acknowledged(seen: Observed) -> guarantees.IsAcknowledged:
 def _open(log: PartitionLog) -> Iterator[Span]:
     """Yield what is open in a log, each by its first batch; where that was deleted its producer is known."""
     for txn in log.open:
-        first = log.batches.first_after(txn.first_offset - 1, base_offset)
+        first = log.batches.first_after(txn.first_offset - 1, BASE_OFFSET)
         batch = next((each for each in log.batches.between(first, first + 1) if each.producer_id == txn.producer_id),
                      None)
         if batch is None:

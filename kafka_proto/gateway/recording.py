@@ -1,6 +1,6 @@
 """The trail of a session with real clients: every input in its order, as a run of the model `gateway`.
 
-This and `drawn` are the gateway's doors to the harness: a server is a driver, and writes what drivers write.
+This and `random_plans` are the gateway's doors to the harness: a server is a driver, and writes what drivers write.
 """
 
 from __future__ import annotations

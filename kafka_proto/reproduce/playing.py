@@ -15,10 +15,10 @@ import trio
 
 from harness.model import Refusal
 from kafka_proto.broker.ghosts import Cause
+from kafka_proto.conformance.at_broker import await_coordinators, new_run, pauses
+from kafka_proto.conformance.situations import Situation
 from kafka_proto.gateway.client import Client
-from kafka_proto.gateway.conforming import await_coordinators, new_run, pauses
 from kafka_proto.gateway.server import wall_clock_ms
-from kafka_proto.gateway.situations import Situation
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.reproduce import librdkafka
 from kafka_proto.reproduce.forwarding import Address

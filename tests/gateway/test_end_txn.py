@@ -11,7 +11,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.scripted_client import Scripted
 
-from kafka_proto.errors import BY_NAME
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 
@@ -43,7 +43,7 @@ def error(producer: Scripted, committed: bool, epoch: int) -> str:
     got = producer.ask(producer.coordinator, offer.END_TXN, 5, {
         "transactional_id": producer.tid, "committed": committed, "producer_id": producer.owner["producer_id"],
         "producer_epoch": epoch})
-    name = next(name for name, known in BY_NAME.items() if known.number == got["error_code"])
+    name = NAMES[got["error_code"]]
     return BUMPED if name == "NONE" and got["producer_epoch"] == producer.owner["producer_epoch"] + 1 else name
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.wire import Talk, inject, talk
 
-from kafka_proto.errors import BY_NAME
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 
 SESSION, REBALANCE = 10_000, 30_000
@@ -25,6 +25,26 @@ def joining(member: str = "", instance: str | None = None, protocols: tuple[str,
 
 def naming(member: str, generation: int, **more: Any) -> dict[str, Any]:
     return {"group_id": "g", "member_id": member, "generation_id": generation, **more}
+
+
+def committing(offset: int) -> dict[str, Any]:
+    rows = ({"name": "t", "partitions": ({"partition_index": 0, "committed_offset": offset},)},)
+    return {"group_id": "g", "member_id": "", "generation_id": -1, "generation_id_or_member_epoch": -1, "topics": rows}
+
+
+OF_MEMBERS: tuple[tuple[int, int, dict[str, Any]], ...] = (
+    (offer.JOIN_GROUP, 9, joining()), (offer.SYNC_GROUP, 4, naming("m", 1, assignments=())),
+    (offer.HEARTBEAT, 4, naming("m", 1)), (offer.LEAVE_GROUP, 4, {"group_id": "g", "members": ({"member_id": "m"},)}),
+    (offer.OFFSET_COMMIT, 8, committing(9)),
+    (offer.TXN_OFFSET_COMMIT, 3, {**committing(9), "transactional_id": "app", "producer_id": 1, "producer_epoch": 0}),
+)
+"""Requests that a coordinator of groups answers."""
+
+
+def error_of(found: dict[str, Any]) -> str:
+    """Return the name of an answer's error, of its only partition where it has none for the whole."""
+    said = found if "error_code" in found else found["topics"][0]["partitions"][0]
+    return NAMES[said["error_code"]]
 
 
 def new_member(clients: Talk, me: int, **how: Any) -> tuple[str, dict[int, list[dict[str, Any]]]]:
@@ -189,26 +209,25 @@ def test_offsets_that_are_not_loaded_are_not_said_to_be_none(topics: Any) -> Non
         one, two, three = two, three, one
     connections = {broker: clients.connect(broker) for broker in (one, two, three)}
 
-    def commit(offset: int) -> dict[int, Any]:
-        rows = ({"name": "t", "partitions": ({"partition_index": 0, "committed_offset": offset},)},)
-        fields = {"group_id": "g", "member_id": "", "generation_id_or_member_epoch": -1, "topics": rows}
-        return clients.ask(connections[one], offer.OFFSET_COMMIT, 8, fields)
-
     def fetched(broker: int) -> tuple[str, list[int]]:
         """Return the error of the whole, and offsets."""
         asked = {"group_id": "g", "topics": topics}
         found = clients.one(connections[broker], offer.OFFSET_FETCH, 5, asked)
-        error = next(name for name, known in BY_NAME.items() if known.number == found["error_code"])
-        return error, [row["committed_offset"] for topic in found["topics"] for row in topic["partitions"]]
+        return error_of(found), [row["committed_offset"] for topic in found["topics"] for row in topic["partitions"]]
 
     none = [] if topics is None else [-1]
-    assert list(commit(7)) == [connections[one]] and fetched(one) == ("NONE", [7])
+    assert error_of(clients.one(connections[one], offer.OFFSET_COMMIT, 8, committing(7))) == "NONE"
+    assert fetched(one) == ("NONE", [7])
     assert fetched(two) == fetched(three) == ("NOT_COORDINATOR", none)
     for number, other in enumerate((one, two)):
         inject(clients, number, "partition", broker=other, other=three)
-    assert commit(8) == {}, "it waits for a replica that hears nobody"
+    waits = clients.ask(connections[one], offer.OFFSET_COMMIT, 8, committing(8))
+    assert waits == {}, "it waits for a replica that hears nobody"
     clients.written(inject(clients, 2, "elect", partition="__consumer_offsets-0"))
     assert fetched(two) == ("COORDINATOR_LOAD_IN_PROGRESS", none)
     assert fetched(one) == ("NOT_COORDINATOR", none)
+    for api, version, fields in OF_MEMBERS:
+        errors = [error_of(clients.one(connections[broker], api, version, fields)) for broker in (two, one)]
+        assert errors == ["COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"], api
     clients.wait(2_000)
     assert fetched(two) == ("NONE", [8])

@@ -13,11 +13,11 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.gateway.wire import Talk
 
 from kafka_proto.conformance import RecordVerdict, default_files, judge, load
+from kafka_proto.conformance.at_broker import left_out
 from kafka_proto.conformance.player import ClusterMarkers
-from kafka_proto.gateway.conforming import left_out
+from kafka_proto.conformance.situations import Situation
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.situations import Situation
 
 EACH = 25
 """Of so many records one is played in the suite."""

@@ -18,10 +18,10 @@ from support.paths import RECORDED
 from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.conformance import command as conformance
 from kafka_proto.conformance import judge, load
+from kafka_proto.conformance.at_broker import record_at
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.codec import write_message
-from kafka_proto.gateway.conforming import record_at
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import ProduceRequest

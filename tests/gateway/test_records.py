@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,10 +70,8 @@ def test_kio_reads_what_is_written_here() -> None:
 
 def edited(batch: bytes, **fields: int) -> bytes:
     """Return a batch whose header has other fields, its checksum made anew."""
-    names = ("base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta",
-             "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "count")
-    header = HEADER.pack(*(dict(zip(names, HEADER.unpack_from(batch), strict=True)) | fields).values())
-    return with_checksum(header + batch[HEADER.size :])
+    header = attrs.evolve(BatchHeader(*HEADER.unpack_from(batch)), **fields)
+    return with_checksum(HEADER.pack(*attrs.astuple(header)) + batch[HEADER.size :])
 
 
 GOOD = write_batch([WireRecord(b"k", b"v"), WireRecord(b"k", b"w")])

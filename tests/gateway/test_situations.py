@@ -15,11 +15,10 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.gateway.set_clock import SetClock
 
 from harness.model import Refusal
-from kafka_proto.conformance import default_files, judge, load
+from kafka_proto.conformance import at_broker, default_files, judge, load
+from kafka_proto.conformance.at_broker import play_at
 from kafka_proto.conformance.command import conformance
-from kafka_proto.gateway import conforming
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.conforming import play_at
 
 EACH = 40
 """Of so many records one is played in the suite."""
@@ -49,7 +48,7 @@ def check(records: Iterable[dict[str, Any]]) -> int:
 @pytest.fixture
 def waiting(clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers' time passes only while a player waits, so that no transaction times out before."""
-    monkeypatch.setattr(conforming, "pass_ms", clock.pass_ms)
+    monkeypatch.setattr(at_broker, "pass_ms", clock.pass_ms)
 
 
 @pytest.mark.usefixtures("waiting")

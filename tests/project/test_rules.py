@@ -42,14 +42,11 @@ ROOMS_OF_KAFKA = {
     "clients": ("log", "requests", "broker"),
     "cluster": ("errors", "log", "requests", "replication", "broker", "clients", "transactions"),
     "transactions": ("errors", "requests", "replication"),
-    "conformance": ("log", "requests", "broker", "cluster", "gateway", "addresses"),
-    "gateway": ("errors", "log", "requests", "broker", "cluster", "transactions", "conformance"),
-    "reproduce": ("log", "requests", "broker", "clients", "cluster", "gateway", "addresses"),
+    "gateway": ("errors", "log", "requests", "broker", "cluster", "transactions"),
+    "conformance": ("errors", "log", "requests", "broker", "cluster", "gateway", "addresses"),
+    "reproduce": ("log", "requests", "broker", "clients", "cluster", "gateway", "conformance", "addresses"),
 }
-"""The rooms of kafka_proto, and which others each may import: up to `cluster` arrows run one way, without exception.
-
-`gateway` and `conformance` know each other for as long as each plays records in its way.
-"""
+"""The rooms of kafka_proto, and which others each may import: arrows run one way, without exception."""
 
 INSIDE: dict[str, dict[str, tuple[str, ...]]] = {
     "demo": {"session": (), "web": ("session",), "terminal": ("session",)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.context import AskedBroker, Handling, Reply, answering, ask, asking, told
+from kafka_proto.gateway.context import AskedBroker, Handling, Reply, answering, ask, asking, of_group, told
 from kafka_proto.requests import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -12,9 +12,10 @@ from kafka_proto.requests import (
     SyncGroupRequest,
 )
 
-heartbeat = answering(HeartbeatRequest)
+heartbeat = of_group(answering(HeartbeatRequest))
 
 
+@of_group
 def join_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let a member join; its answer comes with the new generation."""
     message = request.message
@@ -27,12 +28,14 @@ def join_group(here: AskedBroker, request: WireRequest) -> Handling:
         for known, instance, said in found.members)))
 
 
+@of_group
 def sync_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Take the leader's assignments, and tell a member its own."""
     assignments = tuple((given["member_id"], given["assignment"]) for given in request.message["assignments"])
     return Reply(told((yield from ask(asking(SyncGroupRequest, request, assignments=assignments)))))
 
 
+@of_group
 def leave_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let members go, from version 3 on several of them, each with its own error."""
     message = request.message

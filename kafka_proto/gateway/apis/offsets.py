@@ -17,6 +17,7 @@ from kafka_proto.gateway.context import (
     each,
     named,
     number,
+    of_group,
 )
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -30,11 +31,13 @@ from kafka_proto.requests import (
 NO_EPOCH = -1
 
 
+@of_group
 def offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group."""
     return _committed(OffsetCommitRequest, request, generation_id=request.message["generation_id_or_member_epoch"])
 
 
+@of_group
 def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
     return _committed(TxnOffsetCommitRequest, request)
@@ -71,8 +74,7 @@ def _fetched(
     """Look up what a group has where its coordinator has read its log; else each offset, and the whole, is refused."""
     error, topics = Error.NONE, group["topics"]
     if not here.cluster.leads(here.name, OFFSETS_PARTITION):
-        is_elected = here.leader(OFFSETS_PARTITION) == here.asked
-        error = Error.COORDINATOR_LOAD_IN_PROGRESS if is_elected else Error.NOT_COORDINATOR
+        error = Error.COORDINATOR_LOAD_IN_PROGRESS if here.loads_groups else Error.NOT_COORDINATOR
     elif topics is None:
         known = here.cluster.groups(here.name).offsets.committed
         wanted = by_topic(partition for name, partition in known if name == group["group_id"])

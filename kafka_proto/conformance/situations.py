@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from kafka_proto.conformance.odd_batches import batch_of
 from kafka_proto.conformance.player import LEVELS, HeldMarkers, Player, Wait
+from kafka_proto.conformance.verbatim import Verbatim, api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.odd_batches import batch_of
 from kafka_proto.gateway.offer import LIST_OFFSETS
-from kafka_proto.gateway.verbatim import Verbatim, api_key, batches
 from kafka_proto.requests import partition_name
 
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]

@@ -15,12 +15,12 @@ from typing import Any
 from harness.model import Refusal
 from kafka_proto.conformance.notes import OF_MARKERS, kind_of
 from kafka_proto.conformance.player import ClusterMarkers, HeldMarkers
+from kafka_proto.conformance.situations import MOST_PAUSES, PAUSE_MS, Situation
 from kafka_proto.conformance.verdict import RecordVerdict, differences, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
 from kafka_proto.gateway.server import wall_clock_ms
-from kafka_proto.gateway.situations import MOST_PAUSES, PAUSE_MS, Situation
 
 RUN = re.compile(r"run([0-9]+)-")
 FEATURE = "transaction.version"

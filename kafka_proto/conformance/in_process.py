@@ -7,11 +7,11 @@ from typing import Any
 
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.player import ClusterMarkers
+from kafka_proto.conformance.situations import MOST_PAUSES, PAUSE_MS, Situation
 from kafka_proto.gateway.client import is_unanswered, read_response, request_bytes
 from kafka_proto.gateway.frames import SIZE
 from kafka_proto.gateway.host import Arrived, Close, Host, Opened, Passed, Write
 from kafka_proto.gateway.inputs import Output, Settings
-from kafka_proto.gateway.situations import MOST_PAUSES, PAUSE_MS, Situation
 
 FIRST_MS = 1_000_000
 """When a broker begins that no clock counts for."""
