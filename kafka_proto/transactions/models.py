@@ -28,8 +28,7 @@ def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     """Return the spec of a version; `flaws` are those that may be repaired."""
     name = f"transactions/{version.name}"
     settings = {"repair": repairs(*flaws)} if flaws else {}
-    build = partial(diary_02.build, version, diary_02.ACTIONS)
-    return ModelSpec(name, title, build, SIZES, settings, ("unordered-set", "bag"))
+    return ModelSpec(name, title, partial(diary_02.build, version), SIZES, settings, ("unordered-set", "bag"))
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -42,7 +41,7 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     spec_model(DIARY_02, "InitPid and AddPartitionsToTxn with elections (diary 02)", "S1", "S2", "S3"),
     ModelSpec(
-        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, gist.NEXT), SIZES,
+        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, actions=gist.NEXT), SIZES,
         {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
     spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),

@@ -294,8 +294,8 @@ def waits_for(k: Names, view: View) -> tuple[str, ...]:
 
 
 def build(
-    version: Version, actions: Next, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
-    faults: Faults, history_variables: bool,
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    history_variables: bool, actions: Next = ACTIONS,
 ) -> Model:
     """Build a version at a size, with the repairs that the settings name; `actions` are those but CompletePartialTxn.
     """

@@ -22,7 +22,7 @@ from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST
 
 REGISTER = '    spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),\n'
 LINE = '    spec_model(LENIENT, "a toy"),\n'
-IMPORT = "from kafka_proto.transactions.versions.diary_02 import DIARY_02, Version\n"
+IMPORT = "from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST, Version\n"
 SIZES = ("--size", "transactional-ids=1", "--size", "elections=0", "--size", "brokers=1")
 
 
