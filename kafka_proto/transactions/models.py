@@ -41,8 +41,8 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     spec_model(DIARY_02, "InitPid and AddPartitionsToTxn with elections (diary 02)", "S1", "S2", "S3"),
     ModelSpec(
-        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, actions=gist.NEXT), SIZES,
-        {"repair": repairs("S1", "S3", "S4", "S5")},
+        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, actions=gist.NEXT),
+        SIZES, {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
     spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),
 )
