@@ -76,7 +76,7 @@ def test_why_not_blames_the_spent_budget() -> None:
     code, out, err = run_script(*lines, what="replication/kip-320/actors")
     assert (code, err) == (0, "")
     told = out.partition("> why")[2]
-    assert re.findall(r"not ControllerElectLeader\((r\d)\)", told) == ["r2", "r1"]
+    assert re.findall(r"not ControllerElectLeader\((r\d)\)", told) == ["r1", "r2"]
     for said in ("for replica in self.replicas if local.elections else ()", "local.elections = 0"):
         assert told.count(said) == 2
     assert "q.leader is None" not in out
