@@ -140,8 +140,10 @@ class Player:
             ours, (kind, said) = dict(step), kind_of(step)
             if kind:
                 ours |= self._happened(kind, said, step["note"])
-            elif "response" in step or not KINDS["lost"].search(step.get("note", "")):
-                ours["response"] = self.answer(**step["request"])
+            else:
+                answer = self.answer(**step["request"])
+                if "response" in step or not KINDS["lost"].search(step.get("note", "")):
+                    ours["response"] = answer
             if "after" in step:
                 ours["after"] = self._after(step["after"])
             if self._markers is not None and (kind == "delivered" or "marker_answer" in step):

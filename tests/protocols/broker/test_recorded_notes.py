@@ -93,6 +93,18 @@ def test_a_time_out_while_markers_are_held(tmp_path: Path) -> None:
     assert played(record, tmp_path).code == 1
 
 
+def test_a_request_whose_answer_is_lost_was_taken(held: Record, tmp_path: Path) -> None:
+    """Its record has no response, and what it leaves behind."""
+    ended = next(n for n, step in enumerate(held["steps"]) if step.get("request", {}).get("api") == "EndTxn")
+    lost = copy.deepcopy(held)
+    del lost["steps"][ended]["response"]
+    lost["steps"][ended]["note"] = "its answer is lost on the way to the client"
+    assert played(lost, tmp_path).code == 0
+    never = copy.deepcopy(lost)
+    del never["steps"][ended]
+    assert played(never, tmp_path).code == 1
+
+
 def test_control_batches_and_fetches_in_short(held: Record, tmp_path: Path) -> None:
     """A client may write no control batch; a fetch may be told by offsets and values, markers among them."""
     pytest.importorskip("kio", reason="needs the extra `gateway`")
