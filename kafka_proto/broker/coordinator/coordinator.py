@@ -287,10 +287,15 @@ def times_out_at(known: TransactionMetadata) -> int:
     return known.start_timestamp + known.timeout_ms + 1
 
 
+def expires_at(known: TransactionMetadata, config: CoordinatorConfig) -> int:
+    """Return when a transactional id at rest is forgotten."""
+    return known.last_update_timestamp + config.transactional_id_expiration_ms
+
+
 def expire(state: Coordinator, tid: str, *, now: int) -> Step:
     """Forget a transactional id that was at rest for long: a tombstone (`removeExpiredTransactionalIds`)."""
     cached = state.transactions[tid]
-    old = cached.metadata.last_update_timestamp + state.config.transactional_id_expiration_ms <= now
+    old = expires_at(cached.metadata, state.config) <= now
     if cached.pending_state is not None or cached.metadata.state not in AT_REST or not old:
         return state, ()
     dead = attrs.evolve(cached.metadata, state=TxnState.DEAD, partitions=())

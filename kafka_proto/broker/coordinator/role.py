@@ -230,8 +230,7 @@ class TransactionCoordinator(roles.Role):
                 if cached.pending_state is None and known.state is TxnState.ONGOING:
                     found[f"{TRANSACTION_TIMEOUT} {tid}"] = role.times_out_at(known)
                 elif cached.pending_state is None and known.state in rests:
-                    expires = known.last_update_timestamp + cache.config.transactional_id_expiration_ms
-                    found[f"{EXPIRATION} {tid}"] = expires
+                    found[f"{EXPIRATION} {tid}"] = role.expires_at(known, cache.config)
         return found
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
