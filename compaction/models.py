@@ -37,7 +37,7 @@ SETTINGS = {
     "retain-null-key": Setting(YES_OR_NO, "true", doc="whether messages without a key stay in compacted ledgers"),
     "repair": Setting(("S11", "S12", "S13"), several=True, doc="flaws of the spec to repair"),
     "extend": Setting(
-        tuple(EXTENSIONS), several=True, doc="extension actions: what the spec abstracts from, see docs/models.md"
+        tuple(EXTENSIONS), several=True, doc="extension actions: docs/models/compaction.md"
     ),
 }
 

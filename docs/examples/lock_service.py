@@ -1,4 +1,4 @@
-"""A lock service, as somebody else's protocol would be: one file. docs/writing-a-protocol.md walks through it."""
+"""A lock service, as somebody else's protocol would be: one file. docs/use/your-own-protocol.md walks through it."""
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The tables of a campaign: their columns, and how they are written. docs/pipeline.md says what each column means."""
+"""The tables of a campaign: their columns, and how they are written. docs/use/campaigns.md explains each column."""
 
 from __future__ import annotations
 

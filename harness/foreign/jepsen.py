@@ -1,8 +1,8 @@
 """Jepsen's histories of logs: the operation maps of its workload for Kafka-like systems, read from EDN.
 
 An operation is a map with `:process`, `:type`, `:f` and `:value`, and mostly `:time` (nanoseconds) and `:index`. The
-file holds one map after the other, as Jepsen writes its `history.edn`, or a vector of maps. docs/pipeline.md lists what
-is read of them. Source: the documentation of `jepsen.tests.kafka` and of `jepsen.history`.
+file holds one map after the other, as Jepsen writes its `history.edn`, or a vector of maps. docs/use/campaigns.md lists
+what is read of them. Source: the documentation of `jepsen.tests.kafka` and of `jepsen.history`.
 """
 
 from __future__ import annotations

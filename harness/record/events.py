@@ -1,6 +1,6 @@
 """What one event of a history says, as a value; its text is formed when a file or a digest asks for it.
 
-docs/history.md describes the fields. Number, virtual time and failing properties of an event are added by a recorder.
+docs/reference/formats.md describes the fields. A recorder adds number, virtual time and failing properties.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Histories: what happened in a run, enough to check it afterwards. JSON Lines; docs/history.md describes every field.
+"""Histories: what happened in a run, enough to check it. JSON Lines; docs/reference/formats.md describes every field.
 
 The digest covers the events (from the initial one on), never the header: not the runtime, the seed or the wall time.
 """

@@ -1,4 +1,4 @@
-"""Trails: the decisions of a run, enough to replay it exactly. JSON Lines; docs/trail.md describes every field."""
+"""Trails: the decisions of a run, enough to replay it. JSON Lines; docs/reference/formats.md describes every field."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The broker hands messages to its roles, asks what they do of their own accord, and carries outcomes out: it sends their
 messages and appends their records to its log. A role to which a log partition belongs learns from the log what becomes
-of it. See docs/architecture.md, "A role of a broker".
+of it. See docs/inside/architecture.md, "A role of a broker".
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def record_at(
                 first, second = (Situation(client.ask, pauses(), f"{run}-{n}.{again}", wall_clock_ms(), markers)
                                  .play(script) for again in (1, 2))
             except (KeyError, TypeError, ValueError) as error:
-                raise Refusal(f"{who} cannot be played ({type(error).__name__}: {error}); docs/conformance.md has the "
-                              "form of a situation") from None
+                raise Refusal(f"{who} cannot be played ({type(error).__name__}: {error}); "
+                              "docs/reference/conformance.md has the form of a situation") from None
             records.append({"situation": script["situation"], "about": script.get("about", ""),
                             "broker_version": release, "transaction_version": level, "family": script["family"],
                             "steps": first, "stable": first == second})

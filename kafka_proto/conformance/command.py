@@ -97,8 +97,8 @@ def _loaded(
             try:
                 kind_of(step)
             except ValueError as error:
-                raise Refusal(f"step {number} of {record['situation']}: {error}; docs/conformance.md says which notes "
-                              "there are") from None
+                raise Refusal(f"step {number} of {record['situation']}: {error}; "
+                              "docs/reference/conformance.md says which notes there are") from None
     return records
 
 

@@ -125,7 +125,7 @@ serve = ProtocolCommand(
     The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. Brokers
     are on {LOOPBACK}; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
     the end the properties P1 to P11 are checked on what happened. Where one fails, the session is left as a trail,
-    the command that replays it is printed, and the exit code is 1. The rest is in docs/gateway.md.
+    the command that replays it is printed, and the exit code is 1. The rest is in docs/reference/gateway.md.
     """,
     run, "[TOPIC=PARTITIONS]...", (
         CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),

@@ -1,8 +1,8 @@
 """The actor composition of every version: replicas, a controller, producers and consumers, over messages.
 
 The decisions are those of the spec compositions. What is added is what running replicas need: requests and answers,
-time-outs, incarnations, crashes, ISR changes that are proposed and heard of later, and clients. docs/models.md says
-where it departs from the specs and from Kafka.
+time-outs, incarnations, crashes, ISR changes that are proposed and heard of later, and clients.
+docs/models/replication.md says where it departs from the specs and from Kafka.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
 def held_against(
     version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
 ) -> Callable[[], Refinement] | None:
-    """Return what builds the refinement, None where there is none: docs/gaps.md says why."""
+    """Return what builds the refinement, None where there is none: docs/reference/limits.md says why."""
     if settings["flush"] != "each" or settings["election"] != "clean":
         return None
     if version == "async-isr":

@@ -24,7 +24,7 @@ SIZES = {
     "max-records": Size(2, maximum=6, doc="records that are ever written"),
     "max-leader-epoch": Size(2, minimum=0, maximum=6, doc="the last leader epoch; the first is 0"),
 }
-SETTINGS = {"repair": Setting(("S8", "S10"), several=True, doc="flaws of the spec to repair, see docs/models.md")}
+SETTINGS = {"repair": Setting(("S8", "S10"), several=True, doc="flaws of the spec to repair")}
 COUNTS = {
     "counts": Setting(
         ("potential-isr", "isr"), "potential-isr", doc="whom the high watermark is about: proposed members too, or not"
@@ -39,7 +39,7 @@ ASYNC_ISR_SIZES = {
 
 def beyond(extensions: Mapping[str, str]) -> Setting:
     """Return the setting that switches extension actions on."""
-    return Setting(tuple(extensions), several=True, doc="behaviour that the spec abstracts from, see docs/models.md")
+    return Setting(tuple(extensions), several=True, doc="behaviour that the spec abstracts from")
 
 
 ACTOR_SIZES = {

@@ -62,6 +62,6 @@ DEPARTURES = (
               {"leaders": leadership.leaders_or_nobody}),
     Departure("RP-10", "a proposed member does not count yet", {"counted": high_watermark.counted_without_pending}),
 )
-"""By the ids of docs/models.md. S7 and S9 are about properties: they stand in `properties`, as written and as meant."""
+"""Ids of docs/models/replication.md. S7 and S9 are about properties: `properties` has them as written and as meant."""
 COUNTS = {"potential-isr": "", "isr": "RP-10"}
 """The values of the setting `counts` by the departure that each is."""

@@ -21,7 +21,7 @@ DIARY_01_SIZES = {name: size for name, size in SIZES.items() if name not in ("to
 
 
 def repairs(*flaws: str) -> Setting:
-    return Setting(flaws, several=True, doc="flaws of the spec to repair, see docs/models.md")
+    return Setting(flaws, several=True, doc="flaws of the spec to repair, see docs/models/transactions.md")
 
 
 def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:

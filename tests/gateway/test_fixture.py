@@ -1,4 +1,4 @@
-"""The fixture `kafka_cluster` with real clients: the examples of docs/gateway.md as they are, and recorded sessions."""
+"""The fixture `kafka_cluster` with real clients: the examples of the docs as they are, and recorded sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/gateway.md says in tables is what the code has: versions by release, options, bounds."""
+"""What docs/reference/gateway.md says in tables is what the code has: versions by release, options, bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka_proto.gateway.frames import LONGEST_FRAME
 from kafka_proto.gateway.offer import LEVELS, RELEASES, offer_of
 from kafka_proto.gateway.server import IDLE_SECONDS, MOST_CONNECTIONS, MOST_UNREAD
 
-PAGE = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "gateway.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:

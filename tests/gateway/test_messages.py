@@ -35,7 +35,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def test_messages_of_the_wire_are_equal(records: list[dict[str, Any]]) -> None:
-    """56 situations on five real brokers, of which three are left out for 3.5.2: see docs/conformance.md."""
+    """56 situations on five real brokers, of which three are left out for 3.5.2: see docs/reference/conformance.md."""
     assert Counter(one["broker_version"] for one in records) == {
         "3.5.2": 53, "3.9.2": 56, "4.0.0": 56, "4.2.0": 56, "4.4.0": 56}
     assert all(record["stable"] for record in records)

@@ -37,7 +37,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "library.py"
 
 
 def load_example() -> Any:
-    """Return the example of docs/writing-a-protocol.md as a module."""
+    """Return the example of docs/use/your-own-protocol.md as a module."""
     spec = spec_from_file_location("library", EXAMPLE)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)

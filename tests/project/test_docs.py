@@ -85,7 +85,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from support.docs import docs_blocks
 
     monkeypatch.setattr(docs_blocks, "ROOT", tmp_path)
-    return tmp_path / "guide-page.md"
+    return tmp_path / "bring-your-logs.md"
 
 
 CHECK = "$ kafka-proto check transactions/diary-01 --size brokers=9"

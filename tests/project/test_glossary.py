@@ -10,8 +10,8 @@ import pytest
 from support.paths import ROOT
 
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-         for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
-GLOSSARY = "docs/glossary.md"
+         for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))}
+GLOSSARY = "docs/reference/glossary.md"
 TERMS = {
     "pct": r"PCT", "trail": r"trails?", "refinement": r"refinements?", "stutter": r"stutters?",
     "extension": r"extension actions?", "witness": r"witness(?:es)?", "slot": r"slots?", "lasso": r"lassos?",
@@ -91,7 +91,7 @@ def test_glossary_spells_each_word_out_once() -> None:
 ])
 def test_dead_link_is_noticed(text: str, wrong: int) -> None:
     """To a file or a heading that is not there; code is not looked at."""
-    assert len(list(dead_links("docs/page.md", {**PAGES, "docs/page.md": text}))) == wrong
+    assert len(list(dead_links("docs/reference/page.md", {**PAGES, "docs/reference/page.md": text}))) == wrong
 
 
 @pytest.mark.parametrize(("text", "wrong"), [

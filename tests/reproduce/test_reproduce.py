@@ -52,7 +52,7 @@ def test_without_a_broker_it_says_so() -> None:
 def test_schedules_show_on_our_brokers_what_they_show_on_real_ones(
     release: str, level: int, name: str, violated: list[str]
 ) -> None:
-    """As docs/gateway.md has it of real brokers: KAFKA-17754 on all releases, KAFKA-14402 until the leader asks."""
+    """As on real brokers (docs/use): KAFKA-17754 on all releases, KAFKA-14402 until the leader asks."""
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     from kafka_proto.gateway.cluster import KafkaCluster
 

@@ -170,7 +170,7 @@ CHANGED: Mapping[str, tuple[int, int]] = {
 """Of every sixth such number, how many the spec finds changed, and how many it does not.
 
 Those that it does not find are changed between a response's serving and its taking, in what that response changes: the
-mapping does not look there (docs/gaps.md).
+mapping does not look there (docs/reference/limits.md).
 """
 
 

@@ -64,7 +64,7 @@ async def missing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     said = {
         404: f"there is nothing at {request.url.path[:80]}; the page is at /",
-        405: f"{request.method} is not for {request.url.path[:80]}; see docs/demo.md",
+        405: f"{request.method} is not for {request.url.path[:80]}; see docs/use/demo.md",
     }
     return json_response({"error": said.get(error.status_code, error.detail)}, error.status_code)
 

@@ -142,7 +142,7 @@ class Search:
         """Do some work on packed states; return why it has to be begun again with wider fields, None where it is done.
 
         This is the one place of the search where `Overflow` ends. Nothing of the work may be used after it; what is
-        known about values stays, see docs/packed-search.md.
+        known about values stays, see docs/inside/search.md.
         """
         try:
             work()

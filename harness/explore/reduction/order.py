@@ -3,8 +3,8 @@
 `Order.enough` chooses actors P for a state, so that whatever the others do while P waits commutes with all that P can
 do: nobody else may send to them, crash them or cut them off, and what they send does not depend on what happens
 meanwhile. Then a run that goes on without P can be begun with a step of P, and one that takes a step of P anywhere can
-take it first; docs/checking.md has the argument. What the others may do comes from `Futures`, which has seen a part of
-it only: choices are looked at again, with `Order.holds`, when a search has seen the rest.
+take it first; docs/inside/search.md has the argument. What the others may do comes from `Futures`, which has seen a
+part of it only: choices are looked at again, with `Order.holds`, when a search has seen the rest.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ DEPARTURES = (
     Departure("S5", "a prepared abort is never completed", {"complete_partial_txn": complete_partial_txn}),
     Departure("S6", "a pending transition is never cleared", {"others_pending": others_kept}),
 )
-"""By the ids of docs/models.md. S1 is in all three specs, S2 in diary 02, S3 in it and the gist, S4 and S5 in the gist,
-S6 in diary 01."""
+"""Ids of docs/models/transactions.md. S1 is in all three specs, S2 in diary 02, S3 in it and the gist, S4 and S5 in
+the gist, S6 in diary 01."""
 REPAIRED = attrs.evolve(departed(DIARY_02, DEPARTURES, "S1,S2,S3"), name="repaired")
 """What coordinators of whole transactions are held against."""

@@ -1,4 +1,4 @@
-"""The fenced blocks of README and docs/*.md: what each is, and what it must hold.
+"""The fenced blocks of README and docs: what each is, and what it must hold.
 
 Run as a program it makes the pages' outputs anew:
 `python tests/support/docs/docs_blocks.py --update [--large] [PAGE...]`.
@@ -31,7 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # run as a program
 
 from support.paths import ROOT
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md",
+         *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "specs"))
 FENCE = re.compile(r"( *)(`{3,}|~{3,})(.*)")
 MARKS: Mapping[str, frozenset[str]] = {
     "console": frozenset({"exit", "large", "figures"}),

@@ -41,10 +41,11 @@ WIDTH = "80"
 BIN = Path(sys.executable).parent
 IN_THE_PROJECT = ("docs", "benchmarks", "tests")
 """What a page that is read in the project's folder finds there; a guide has its own folder and nothing else."""
+GUIDES = ("bring-your-logs.md", "test-a-client.md", "try-a-protocol-change.md")
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    ("checking.md", "$ java -cp tla2tools.jar tlc2.TLC -config Wiped.cfg Wiped"): "needs TLC, which is not ours",
+    ("check-a-model.md", "$ java -cp tla2tools.jar tlc2.TLC -config Wiped.cfg Wiped"): "needs TLC, which is not ours",
     ("history.md", "$ java -cp tla2tools.jar tlc2.TLC -config ReusedId.cfg ReusedId"): "needs TLC, which is not ours",
-    ("pipeline.md", "$ docker compose --file docker/compose.yaml up --build --abort-on-container-exit campaign"):
+    ("campaigns.md", "$ docker compose --file docker/compose.yaml up --build --abort-on-container-exit campaign"):
         "needs a Docker daemon; tests/project/test_docker.py holds the file",
 }
 """Blocks that no test runs, by page and first line, with the reason."""
@@ -53,7 +54,7 @@ RAN, LATER, LEFT_OUT = "ran", "only with make test-large", "left out"
 
 def guide(page: Path) -> bool:
     """Return whether a page is followed in an empty folder, with the wheel alone."""
-    return page.name.startswith("guide-")
+    return page.name in GUIDES
 
 
 @attrs.define

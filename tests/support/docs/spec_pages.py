@@ -1,4 +1,4 @@
-"""The pages docs/specs/*.md: each action of a TLA+ module, where that is published, and what our Python makes of it.
+"""The pages docs/models/specs/*.md: each action of a TLA+ module, where it is published, and our Python.
 
 Run as a program it makes them anew: `python tests/support/docs/spec_pages.py [--runs]`. The pages have no text of the
 modules, which are not ours. Who has a module reads it beside ours with `--module PATH`, once per file: the page with
@@ -35,7 +35,7 @@ from support.docs.spec_footprints import footprints
 from support.docs.spec_table import ROWS, Row
 from support.paths import DATA, ROOT
 
-FOLDER = ROOT / "docs" / "specs"
+FOLDER = ROOT / "docs" / "models" / "specs"
 STEPS = DATA / "spec_steps.json"
 MODULE = re.compile(r"-{4,} *MODULE +(\w+) *-{4,}")
 WIDTH = 120
@@ -217,7 +217,7 @@ def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None)
         f"words and in Python. {page.note}",
         f"What an action reads, writes, takes and sends is what it did in any state at the size {size}. The steps of "
         "the actors are those that were the action in recorded runs, each held against the spec step by step.",
-        "The text of the modules is not ours and not here: [third parties](../THIRD_PARTY.md) says whose it is. Who "
+        "The text of the modules is not ours and not here: [third parties](../../THIRD_PARTY.md) says whose it is. Who "
         "has a module puts it beside ours with `python tests/support/docs/spec_pages.py --module PATH`. Without it the "
         "program makes these pages, with `--runs` after new runs.",
     )
@@ -256,7 +256,7 @@ def beside(files: Sequence[Path], out: Path | None, pages: Sequence[Page] = PAGE
 
 def main(arguments: Sequence[str]) -> None:
     """Write the pages; with `--runs` what runs have shown, too; with `--module` show them beside modules instead."""
-    parser = argparse.ArgumentParser(description="make docs/specs/*.md, or show them beside the modules' text")
+    parser = argparse.ArgumentParser(description="make docs/models/specs/*.md, or show them beside the modules' text")
     parser.add_argument("--runs", action="store_true", help="run the actors anew, and note what their steps were")
     parser.add_argument("--module", type=Path, action="append", default=[], help="the file of a TLA+ module")
     parser.add_argument("--out", type=Path, help="where pages with the text of modules go, else they are printed")

@@ -1,5 +1,5 @@
-"""What the pages docs/specs/*.md say of each action, read from tests/data/spec_rows.toml: where its module has it, and
-its guard and effect in our words."""
+"""What the pages docs/models/specs/*.md say of each action, read from tests/data/spec_rows.toml: where its
+module has it, and its guard and effect in our words."""
 
 from __future__ import annotations
 

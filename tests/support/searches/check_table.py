@@ -2,7 +2,7 @@
 
     python tests/support/searches/check_table.py [--write] [--large] [MODEL|SCENARIO ...]
 
-Prints both tables. With --write they go into docs/checking.md, and what the exhibits came to into `searched.json` of
+Prints both tables. With --write they go into docs/use/check-a-model.md, results of the exhibits into `searched.json` of
 their packages, which the hunt's board reads. Rows that take long are searched with --large only; what is not searched
 stays as it was written. Ends with code 1 where a search finds what is not expected, or does not end as expected.
 """
@@ -31,7 +31,7 @@ from support.commands.command_line import call, run
 from support.paths import ROOT
 from support.searches.check_rows import BOUND, EXHIBITS, ROWS, Exhibit, Row
 
-PAGE = ROOT / "docs" / "checking.md"
+PAGE = ROOT / "docs" / "use" / "check-a-model.md"
 MODELS, PROVED = "### Every model, and what a reduction saves", "### What it proves of the published bugs"
 NOTHING = "-"
 SEARCHES = {"none": "none", **{name: name for name in (*REDUCTIONS, ORDER)}, "all": "all", "all, order": "all,order"}
