@@ -52,21 +52,26 @@ RUNTIMES = OneOf(["plain", "trio"])
               help="Runs per strategy (default: by scenario, and by what it took to find).")
 @click.option("--thorough", is_flag=True,
               help=f"All runs of each scenario, and in a repaired twin {SILENCE} times what each finding took.")
+@click.option("--all", "every", is_flag=True, help="A row for each scenario, also where nothing is found.")
 @OUT
 @AS_JSON
-def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path, as_json: bool) -> int:
+def hunt(
+    scenario: tuple[str, ...], seeds: int | None, thorough: bool, every: bool, out: Path, as_json: bool
+) -> int:
     """Hunt through scenarios with every strategy.
 
-    All scenarios are hunted unless some are named; a repaired twin comes with its flawed scenario. Violations are
-    shrunk and written under --out as trails and histories, with the scoreboard as text and JSON.
+    All scenarios are hunted unless some are named; a repaired version comes with its flawed scenario. Flawed scenarios
+    come first. Those without a finding are one line for each group, unless some are named or --all asks for a row each.
+    Violations are shrunk and written under --out as trails and histories, with the scoreboard as text and JSON.
 
-    Where nothing is expected, part of a scenario's runs are made, some of them are compared step by step with the
-    model's spec, and the row says what their silence is worth; --thorough makes all of them.
+    Where no violation is expected, part of a scenario's runs are made, some of them are compared step by step with the
+    model's spec, and the row says which violations they rule out; --thorough makes all of them.
     """
     screen = TerminalOutput(quiet=as_json)
     chosen = chosen_scenarios(scenario)
     check_folder(out)
-    with screen.board(chosen) as (progress, finished):
+    fold = not scenario and not every
+    with screen.board(chosen, fold) as (progress, finished):
         hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, look_ahead=look_ahead,
                        thorough=thorough, finished=finished)
         rows = hunting.run()
@@ -79,7 +84,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path
     if as_json:
         emit(board)
     elif rows or complete:
-        screen.summary(rows, len(chosen), out)
+        screen.summary(rows, len(chosen), out, fold)
     if complete:
         return 0 if all(row.as_expected for row in rows) else 1
     kept = f"{some_of(len(rows), len(chosen), 'scenario', 'were')} finished"

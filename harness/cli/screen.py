@@ -23,7 +23,7 @@ from harness.record import Trail
 from harness.record.short_search import Ahead
 from harness.record.wording import counted, length, some_of, wrapped
 from harness.simulate.hunting.rows import ScoreboardRow
-from harness.simulate.hunting.scoreboard import MARKS, PLAIN_WIDTH, Shape, summary
+from harness.simulate.hunting.scoreboard import MARKS, PLAIN_WIDTH, Shape, folded, summary
 
 WIDEST = 120
 """Sentences are not longer than this, however wide the terminal is."""
@@ -72,16 +72,21 @@ class TerminalOutput:
             yield bar, report
 
     @contextmanager
-    def board(self, chosen: Sequence[Scenario]) -> Iterator[tuple[Report, Callable[[ScoreboardRow], None]]]:
+    def board(
+        self, chosen: Sequence[Scenario], fold: bool = False
+    ) -> Iterator[tuple[Report, Callable[[ScoreboardRow], None]]]:
         """Show progress, and each row of the scoreboard as soon as it is done, below the table's head.
 
         Yields `report` as `progress` does, and `finished(row)`, which writes to a terminal, a file or a pipe at once.
+        With `fold`, rows without a finding are left for the summary.
         """
         shape = Shape.of({scenario.name: scenario.checked for scenario in chosen})
         with self._bar("hunting", "runs") as (bar, report):
             head = shape.head()
 
             def finished(row: ScoreboardRow) -> None:
+                if fold and row.is_quiet:
+                    return
                 lines = [*head, *shape.row(row, self.width, _coloured)]
                 head.clear()
                 if bar.disable:
@@ -93,9 +98,10 @@ class TerminalOutput:
 
             yield report, finished
 
-    def summary(self, rows: Sequence[ScoreboardRow], planned: int, out: Path) -> None:
-        """Print what the rows come to that were shown, and where the scoreboard was written."""
-        lines = summary(rows, planned, self.width)
+    def summary(self, rows: Sequence[ScoreboardRow], planned: int, out: Path, fold: bool = False) -> None:
+        """Print the groups of rows that were not shown, the findings, and where the scoreboard was written."""
+        lines = folded(rows, self.width, _coloured) if fold else []
+        lines += summary(rows, planned, self.width)
         if any(row.trail for row in rows):
             lines.append("kafka-proto show TRAIL prints what was found step by step")
         self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])

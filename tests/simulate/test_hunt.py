@@ -18,6 +18,7 @@ from harness.cli import commands
 from harness.model import Checked, Scenario, System, register, registry
 from harness.record import read_trail
 from harness.record.search_results import code_digest
+from harness.simulate.hunting import hunt
 from harness.simulate.hunting.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.scoreboard import SEARCHED, scoreboard
@@ -282,3 +283,18 @@ def test_scoreboard_names_the_strategies_that_missed(add: Add, tmp_path: Path) -
     missed = [name for name in NAMES if row["strategies"][name]["found_at"] is None]
     assert row["missed_by"] == missed and missed
     assert f"missed by {', '.join(f'{name} (10 runs)' for name in missed)}" in " ".join(outcome.out.split())
+
+
+def test_hunt_through_all_shows_findings_first_and_a_line_for_each_group_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows without a finding are one line for each group; --all and the files have a row for each."""
+    chosen = chosen_scenarios(CHOSEN)
+    monkeypatch.setattr(hunt, "scenarios", lambda: chosen)
+    short, long = (call("hunt", "--seeds", RUNS, "--out", tmp_path, *more).out for more in ((), ("--all",)))
+    rows = [line.split()[1] for line in short.splitlines() if line.startswith("ok  ")]
+    assert sorted(rows[:3]) == ["s2-stuck-replica", "s3-wiped-metadata", "s4-copied-tail"] and rows[3:] == ["1", "3"]
+    assert "ok  3 scenarios of transactions: no violation in " in short and "--all shows a row for each" in short
+    for text in (long, (tmp_path / "scoreboard.txt").read_text(encoding="utf-8")):
+        shown = {line.split()[1] for line in text.splitlines() if line.startswith("ok  ")}
+        assert shown == {scenario.name for scenario in chosen} and "--all" not in text

@@ -105,7 +105,7 @@ class Hunt:
     def run(self) -> list[ScoreboardRow]:
         """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
         try:
-            for scenario in self.chosen:
+            for scenario in sorted(self.chosen, key=lambda each: each.expected is None):  # findings come first
                 if scenario.name not in self._twins:
                     self._jobs.extend(self._batches(scenario, {name: self._share(scenario, name) for name in NAMES}))
             with workers(self.processes, self._made) as pool:

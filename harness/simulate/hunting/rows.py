@@ -61,6 +61,11 @@ class ScoreboardRow:
         return sum(tried.runs for tried in self.tried)
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was found, and nothing was to be found."""
+        return self.as_expected and not self.violated and not self.expected
+
+    @property
     def missed(self) -> tuple[Tried, ...]:
         """The outcome of the strategies that did not find what another one, or a search, found or was expected to."""
         return tuple(t for t in self.tried if not t.found_at) if self.expected or self.violated else ()

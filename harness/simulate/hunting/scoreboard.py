@@ -79,6 +79,23 @@ def scoreboard(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_W
     return [*lines, *summary(rows, planned, width)]
 
 
+def folded(rows: Sequence[ScoreboardRow], width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
+    """Return a line for each group of models: how many scenarios have no finding, as expected, and in how many runs."""
+    groups: dict[str, list[ScoreboardRow]] = {}
+    for row in rows:
+        scenario = find_scenario(row.scenario)
+        if row.is_quiet and scenario is not None:
+            groups.setdefault(scenario.model.partition("/")[0], []).append(row)
+    lines = []
+    for name, quiet in sorted(groups.items()):
+        covered = sum(row.is_covered for row in quiet)
+        searched = f", {covered} searched completely" if covered else ""
+        runs = counted(sum(row.runs for row in quiet), "run")
+        text = f"{counted(len(quiet), 'scenario')} of {name}: no violation in {runs}{searched}"
+        lines += wrapped(text, width, f"{mark(True)}  ", "      ")
+    return [*lines, "    --all shows a row for each"] if lines else []
+
+
 def summary(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDTH) -> list[str]:
     """Return the lines below the table: what was found, what silence proves, and a sentence that sums it up."""
     lines = []
