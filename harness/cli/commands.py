@@ -73,7 +73,7 @@ def hunt(
     fold = not scenario and not every
     with screen.board(chosen, fold) as (progress, finished):
         hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, look_ahead=look_ahead,
-                       thorough=thorough, finished=finished)
+                       thorough=thorough, finished=finished, on_trio=replayed_on_trio)
         rows = hunting.run()
         interrupt_handled()
     complete = not hunting.interrupted and hunting.failure is None
@@ -251,14 +251,12 @@ def _driver(runtime: str) -> Callable[[Session], Run]:
     return drive_on_trio
 
 
-def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
-    """Replay a trail on a runtime."""
-    if runtime == "plain":
-        return replay_plain(trail, recorder)
+def replayed_on_trio(trail: Trail) -> Run:
+    """Replay a trail on trio."""
     from harness.simulate.runtimes.trio_runtime import replay_on_trio
 
     with after_the_run():
-        return replay_on_trio(trail, recorder)
+        return replay_on_trio(trail, Recorder(keep=False))
 
 
 @cli.command()
@@ -268,7 +266,7 @@ def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
 def replay(trail: Path, runtime: str, as_json: bool) -> int:
     """Replay a trail and judge it again."""
     read = read_trail(trail)
-    run = replayed(read, runtime, Recorder(keep=False))
+    run = replay_plain(read, Recorder(keep=False)) if runtime == "plain" else replayed_on_trio(read)
     result = {
         "trail": str(trail), "model": read.model, "steps": len(read.choices), "runtime": runtime,
         "digest": run.digest, "verdict": run.verdict.to_json(), "recorded_as": read.violates,

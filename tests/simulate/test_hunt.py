@@ -7,6 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -298,3 +299,20 @@ def test_hunt_through_all_shows_findings_first_and_a_line_for_each_group_without
     for text in (long, (tmp_path / "scoreboard.txt").read_text(encoding="utf-8")):
         shown = {line.split()[1] for line in text.splitlines() if line.startswith("ok  ")}
         assert shown == {scenario.name for scenario in chosen} and "--all" not in text
+
+
+@pytest.mark.parametrize(("digest", "said"), [
+    (None, ", same digest on trio"),
+    ("another", "NOT AS EXPECTED: violates OnePidPerTid, but replays with another digest on trio"),
+], ids=["as it is", "with a runtime that differs"])
+def test_finding_is_replayed_on_trio(
+    digest: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row says that the digest is the same; where it is not, the row is not as expected."""
+    if digest is not None:
+        monkeypatch.setattr(commands, "replayed_on_trio", lambda trail: SimpleNamespace(digest=digest))
+    outcome = call("hunt", "s3-wiped-metadata", "--seeds", RUNS, "--out", tmp_path)
+    assert outcome.code == (digest is not None)
+    assert said in " ".join(outcome.out.split())
+    row, *_ = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))["scenarios"]
+    assert (row["same_on_trio"], row["as_expected"]) == (digest is None,) * 2

@@ -76,6 +76,7 @@ class Hunt:
         check: Check | None = None, hold: Hold | None = None, look_ahead: LookAhead | None = None,
         thorough: bool = False,
         finished: Callable[[ScoreboardRow], None] = lambda row: None,
+        on_trio: Callable[[Trail], Run] | None = None,
     ) -> None:
         self.chosen = chosen
         self.out = out
@@ -87,6 +88,7 @@ class Hunt:
         self.look_ahead = look_ahead
         self.thorough = thorough
         self.finished = finished
+        self.on_trio = on_trio
         self.rows: list[ScoreboardRow] = []
         self.interrupted = False
         self.failure: str | None = None
@@ -274,8 +276,10 @@ class Hunt:
         path = self.out / f"{row.scenario}.trail.jsonl"
         history, run = write_run(shrunk.trail, path)
         searched = row.checked is None or row.checked_steps is not None
+        same = None if self.on_trio is None else self.on_trio(shrunk.trail).digest == run.digest
+        expected = row.expected is not None and row.expected == best.violated
         return attrs.evolve(
-            row, as_expected=row.expected is not None and row.expected == best.violated and searched,
+            row, as_expected=expected and searched and same is not False, same_on_trio=same,
             reason=finished.reason if best.violated == REFINEMENT else run.verdict.reason or finished.reason,
             steps_found=shrunk.had, steps_shrunk=shrunk.has, proved_shortest=shrunk.proved, trail=str(path),
             history=str(history), fair_steps=len(shrunk.trail.choices) - shrunk.has,

@@ -41,6 +41,8 @@ class ScoreboardRow:
     """The same flaw in a spec, which a search was made for."""
     checked_steps: int | None = None
     """The fewest steps to that, or None where the search found nothing."""
+    same_on_trio: bool | None = None
+    """Whether the trail replays on the trio runtime with the same digest."""
     searched: Searched | None = None
     """What a search of this scenario's actors, or of its spec, found before; of a package that keeps that."""
     is_covered: bool = False
@@ -103,6 +105,7 @@ class ScoreboardRow:
             },
             "steps_found": self.steps_found, "steps_shrunk": self.steps_shrunk,
             "proved_shortest": self.proved_shortest, "trail": self.trail, "history": self.history,
+            "same_on_trio": self.same_on_trio,
             "fair_steps": self.fair_steps, "fair_cycle": self.fair_cycle, "replay": self.replay,
             "missing_witnesses": list(self.missing),
             "silent_runs_needed": self.runs_needed, "findings_due": None if self.due is None else round(self.due, 2),

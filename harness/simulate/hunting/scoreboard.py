@@ -162,6 +162,8 @@ def _outcome(row: ScoreboardRow) -> str:
         return f"violates {row.violated}"
     if row.checked is not None and row.checked_steps is None and row.violated == row.expected:
         said = f"violates {row.violated}, but a search of {row.checked.model} does not find {row.checked.violates}"
+    elif row.same_on_trio is False:
+        said = f"violates {row.violated}, but replays with another digest on trio"
     elif row.violated == RAISED:
         said = "protocol code raises an exception"
     elif row.violated == REFINEMENT:
@@ -188,6 +190,7 @@ def _finding(row: ScoreboardRow, width: int) -> list[str]:
         return [] if ahead is None else ["", f"{row.scenario}: no run found anything",
                                          *wrapped(ahead.sentence, width, "  "), f"    {ahead.command}"]
     proof = ", proved shortest" if row.proved_shortest else ""
+    trio = ", same digest on trio" if row.same_on_trio else ""
     shrunk = in_steps(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
     spec = []
     found, scenario = row.searched, find_scenario(row.scenario)
@@ -199,6 +202,6 @@ def _finding(row: ScoreboardRow, width: int) -> list[str]:
         steps = counted(row.checked_steps, "step")
         spec += [f"  in {row.checked.model} {row.checked.violates} is violated after {steps}, the fewest possible"]
     return [
-        "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}", *spec,
+        "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}{trio}", *spec,
         *wrapped(row.reason or "", width, "  "), f"  trail   {row.trail}", f"  replay  {row.replay}",
     ]
