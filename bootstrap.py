@@ -26,6 +26,7 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
                benchmarks/pipeline.py [ARGS...]
   campaign     20,000 runs of eight scenarios on Spark into out/campaign, then the report; ARGS go to the campaign
   table        benchmarks/published_table.py: the diary's table of model checking runs, beside ours
+  docs         the pages and an API reference as a site, in out/docs
   demo         kafka-proto demo [ARGS...]: a live cluster in a page on this machine
   clean        remove the virtual environment, caches and build files (out is kept)
 
@@ -82,7 +83,7 @@ CAMPAIGN = [name for flawed in FLAWED for name in (flawed, f"{flawed}-repaired")
 BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "bench-pipeline": "pipeline.py",
               "table": "published_table.py"}
 COMMANDS = ("setup", "run", "hunt-thorough", "quick", "test", "test-large", "test-browser", "lint", "campaign", "demo",
-            "clean", *BENCHMARKS)
+            "docs", "clean", *BENCHMARKS)
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -266,6 +267,12 @@ def test_browser(rest: list[str]) -> None:
     hand_over([str(PYTHON), "-m", "pytest", "-m", "browser", *pages, *rest])
 
 
+def docs() -> NoReturn:
+    """Build the site; a warning, as of a dead link, is an error."""
+    step([*PIP, "--editable", ".[docs]"], "pip could not install the extra `docs`; see above")
+    hand_over([str(PYTHON), "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs", ".", "out/docs"])
+
+
 def clean() -> None:
     remove_venv()
     if VENV.is_dir() and not VENV.is_symlink():
@@ -287,7 +294,7 @@ def main(arguments: list[str]) -> None:
     if command not in COMMANDS:
         print(USAGE, file=sys.stderr)
         fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
-    if command in ("setup", "lint", "clean") and rest:
+    if command in ("setup", "lint", "docs", "clean") and rest:
         fail(f"{command} takes no arguments, got {' '.join(rest)}; leave them out")
     os.chdir(ROOT)
     if command == "clean":
@@ -323,6 +330,8 @@ def main(arguments: list[str]) -> None:
         campaign(rest)
     elif command == "demo":
         hand_over([str(SCRIPT), "demo", *rest])
+    elif command == "docs":
+        docs()
     elif command in BENCHMARKS:
         benchmark = Path("benchmarks", BENCHMARKS[command])
         if not benchmark.is_file():

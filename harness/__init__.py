@@ -25,3 +25,8 @@ def __getattr__(name: str) -> Any:
 
         return open_cluster
     raise AttributeError(f"module 'harness' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return what is here, with what is loaded when first used: for `dir`, `help` and pydoc."""
+    return sorted({*globals(), *__all__})

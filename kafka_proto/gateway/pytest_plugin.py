@@ -1,9 +1,9 @@
 """The pytest fixture `kafka_cluster`: a running cluster for a test, and P1 to P11 checked on what happened in it.
 
-A conftest says `pytest_plugins = ["kafka_proto.gateway.pytest_plugin"]`. What the mark takes, as
-`@pytest.mark.kafka_cluster({"orders": 2}, brokers=3)`, is what `KafkaCluster` takes. A test that fails for what
-happened, or for anything else, in its setup, its call or its teardown, leaves its session as a trail, and the report
-has the command that replays it. One that is interrupted has no report: then the command stands in the summary.
+Every pytest run loads it, by the entry point `pytest11`. The mark takes what `KafkaCluster` takes, as in
+`@pytest.mark.kafka_cluster({"orders": 2}, brokers=3)`. A test that fails for what happened, or for anything else, in
+its setup, its call or its teardown, leaves its session as a trail, and the report has the command that replays it. One
+that is interrupted has no report: then the command stands in the summary.
 """
 
 from __future__ import annotations

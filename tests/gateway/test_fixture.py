@@ -184,7 +184,6 @@ WRONG_MARKS = [
 
 def test_a_mark_that_cannot_be_is_refused_in_one_sentence(pytester: pytest.Pytester) -> None:
     """Before the test: what was expected, and what was found; no traceback, and no cluster was started."""
-    pytester.makeconftest('pytest_plugins = ["kafka_proto.gateway.pytest_plugin"]')
     pytester.makepyfile("import pytest\n" + "".join(f"""
 @pytest.mark.kafka_cluster({asked})
 def test_{number}(kafka_cluster):

@@ -22,8 +22,6 @@ import pytest
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.offer import METADATA
 
-pytest_plugins = ["kafka_proto.gateway.pytest_plugin"]
-
 
 def ask(cluster):
     """Ask as a client: it is in the session."""
