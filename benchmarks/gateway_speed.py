@@ -18,6 +18,7 @@ from kafka_proto.gateway.cluster import KafkaCluster
 
 CLUSTERS = 50
 SIZES = (100, 1000)
+REPLICATED = {"brokers": 3, "replication_factor": 3, "min_insync_replicas": 2}
 
 
 class Clocks:
@@ -46,10 +47,10 @@ def first_record() -> float:
         return time.perf_counter() - begun
 
 
-def records_a_second(count: int, size: int) -> str:
-    """Return how fast records are acknowledged, and read back."""
+def records_a_second(count: int, size: int, **asked: int) -> str:
+    """Return how fast records are acknowledged, and read back, by such a cluster."""
     value = b"v" * size
-    with KafkaCluster({"t": 1}) as cluster:
+    with KafkaCluster({"t": 1}, **asked) as cluster:
         producer = producer_of(cluster, **{"enable.idempotence": True})
         begun = Clocks()
         for _ in range(count):
@@ -88,6 +89,8 @@ def main() -> None:
     print(f"start-up to the first acknowledged record: {first_record() * 1000:.0f} ms")
     for size in SIZES:
         print(f"records of {size} bytes: {records_a_second(count, size)}")
+    for size in SIZES:
+        print(f"records of {size} bytes on three replicas: {records_a_second(count, size, **REPLICATED)}")
     print(f"{CLUSTERS} clusters of 3 brokers started and stopped in {many():.1f} s")
 
 

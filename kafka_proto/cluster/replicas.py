@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import combinations, permutations
+from operator import attrgetter
 
-from harness.model import Property, Reason, Step, View, always, sometimes
+import attrs
+
+from harness.model import FrozenMap, Property, Reason, Step, View, always, sometimes
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.ghosts import text_of
 from kafka_proto.broker.logs.replicated import REPLICA
@@ -31,6 +34,7 @@ KEPT = ("AcknowledgedSurvives", "StableReads", "IsrEligibility")
 """What is claimed where records may be lost, too."""
 SAFETY = ("StrongIsr", "WeakIsr", "LogMatching", "FollowerLogMatches", *KEPT)
 WITNESSES = ("CoordinatorResigned", "LogTruncated", "FollowerRejoinsIsr")
+QUORUM = attrgetter("quorum")
 
 
 def texts_of(state: ReplicaState) -> frozenset[str]:
@@ -49,7 +53,19 @@ def read_of(state: ReaderState) -> frozenset[tuple[str, str]]:
 
 
 def quorum_of(p: str, view: View) -> Quorum:
-    return PARTITION[p].of(view, CONTROLLER).quorum
+    found: Quorum = PARTITION[p].derived(view, CONTROLLER, QUORUM)
+    return found
+
+
+def settled(state: ReplicaState) -> ReplicaState:
+    """Return what the properties of replicas look at: a replica without its requests, which change at each fetch."""
+    return attrs.evolve(state, request=None, correlation=0, followers=FrozenMap(), parked=FrozenMap(), proposal=None,
+                        callbacks=(), flushed=0)
+
+
+def replica_of(p: str, view: View, b: str) -> ReplicaState:
+    found: ReplicaState = REPLICA[p].derived(view, b, settled)
+    return found
 
 
 def properties(placement: Placement, rules: Rules, *, keeps_records: bool) -> tuple[Property, ...]:
@@ -57,7 +73,7 @@ def properties(placement: Placement, rules: Rules, *, keeps_records: bool) -> tu
 
     `keeps_records` says that no record is lost that is committed: no disk loses any, and the ISR is elected from.
     """
-    checks = {p: ReplicaChecks(k, REPLICA[p].of, partial(quorum_of, p)) for p, k in rules.items()}
+    checks = {p: ReplicaChecks(k, partial(replica_of, p), partial(quorum_of, p)) for p, k in rules.items()}
     ordered = tuple((p, a, b) for p, k in rules.items() for a, b in permutations(k, 2))
     pairs = tuple((p, a, b) for p, k in rules.items() for a, b in combinations(k, 2))
     members = tuple((p, b) for p, k in rules.items() for b in k)
@@ -70,7 +86,7 @@ def properties(placement: Placement, rules: Rules, *, keeps_records: bool) -> tu
         known: Callable[..., frozenset[tuple[str, str]]], how: str, view: View, index: tuple[str, ...]
     ) -> Reason:
         client, p, b = index
-        state, quorum = REPLICA[p].of(view, b), quorum_of(p, view)
+        state, quorum = replica_of(p, view, b), quorum_of(p, view)
         if not leads(rules[p][b], state) or not is_true_leader(
             b, state.leader, state.leader_epoch, quorum.leader, quorum.leader_epoch
         ):
