@@ -32,17 +32,36 @@ def ranges(release: str) -> Iterator[tuple[str, str]]:
     """Yield each API that a release offers, with its versions as the page writes them."""
     offer = offer_of(release, LEVELS[release][-1], TABLE)
     for api, (first, last) in offer.ranges.items():
-        yield api_name(api, last), f"{first} to {last}" if first < last else str(first)
+        yield api_name(api, last), written(first, last)
+
+
+def written(first: int, last: int) -> str:
+    return f"{first} to {last}" if first < last else str(first)
+
+
+def changes(versions: str) -> dict[str, str]:
+    """Return the versions of an API by the release that begins to offer them, from `0, 0 to 1 from 3.7.2`."""
+    first, *later = versions.split(", ")
+    return {next(iter(RELEASES)): first} | {release: each for each, release in (row.split(" from ") for row in later)}
 
 
 def test_versions_are_those_that_are_offered() -> None:
     """Each API is in the table once, with the versions of each release."""
-    (_, *releases), _, *table = rows("| API | 3.5.2")
-    assert [name for cell in releases for name in cell.split(", ")] == list(RELEASES)
-    for column, cell in enumerate(releases, 1):
-        written = {name: row[column] for row in table for name in row[0].split(", ")}
-        for release in cell.split(", "):
-            assert written == dict(ranges(release))
+    _, _, *table = rows("| API | versions")
+    cells = {name: changes(versions) for names, versions in table for name in names.split(", ")}
+    assert sum(len(names.split(", ")) for names, _ in table) == len(cells)
+    offered = dict.fromkeys(cells, "")
+    for release in RELEASES:
+        offered |= {name: since[release] for name, since in cells.items() if release in since}
+        assert offered == dict(ranges(release))
+    assert all(set(since) <= set(RELEASES) for since in cells.values())
+
+
+def test_releases_and_levels_are_those_that_are_offered() -> None:
+    """Each release is in the table once, with its levels of `transaction.version`."""
+    _, _, *table = rows("| releases | levels")
+    found = [(release, levels) for releases, levels in table for release in releases.split(", ")]
+    assert found == [(release, written(levels[0], levels[-1])) for release, levels in LEVELS.items()]
 
 
 def test_options_and_bounds_are_those_of_the_code() -> None:

@@ -138,7 +138,7 @@ class Runner:
         if words[:2] == ["pip", "install"] and not self.installed:
             self._install(words[2:])
             return 0, []
-        if words[:2] == ["kafka-proto", "demo"] and "--terminal" not in words:
+        if words[:2] in (["kafka-proto", "demo"], ["kafka-proto", "serve"]) and "--terminal" not in words:
             return self._serve([self._bin / "kafka-proto", *words[1:], "--port", "0"])
         if re.search(r"[|<>;&]", re.sub(r"'[^']*'", "", command.text)) or words[0] != "kafka-proto":
             return self._process(["bash", "-c", command.text])
