@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,13 @@ from support.searches.check_rows import BOUND, EXHIBITS, ROWS, Exhibit, Row
 
 PAGE = ROOT / "docs" / "use" / "check-a-model.md"
 MODELS, PROVED = "### Every model, and what a reduction saves", "### What it proves of the published bugs"
-NOTHING = "-"
+NOTHING, NAMES = "-", ", "
+"""A cell without a search, and what stands between the names of a line."""
 SEARCHES = {"none": "none", **{name: name for name in (*REDUCTIONS, ORDER)}, "all": "all", "all, order": "all,order"}
 """What `--reduce` is given, by the column of the states."""
-TIMES = {"CPU s": "none", "CPU s, all": "all", "CPU s, all, order": "all, order"}
-"""The search whose time is shown, by the column."""
 COLUMNS = {
-    MODELS: ("model", "size and budget", *SEARCHES, *TIMES, "verdict"),
-    PROVED: ("bug", "size and budget", "fewest steps", "states of the twin"),
+    MODELS: ("model", "size and budget", *SEARCHES, "verdict"),
+    PROVED: ("bug", "size and budget", "fewest steps", "states of the repaired version"),
 }
 
 
@@ -71,10 +71,9 @@ def model_line(row: Row) -> Line:
     ended = [result for result in found.values() if result["complete"]]
     verdicts = {tuple(sorted(each["property"] for each in result["violated"])) for result in ended}
     states = [states_of(found[name]) if name in found else NOTHING for name in SEARCHES]
-    times = [f"{found[name]['cpu_seconds']:.1f}" if name in found else NOTHING for name in TIMES.values()]
     verdict = ", ".join(row.violates) or "ok" if ended else f"not ended by {BOUND:,} states"
     wrong = f"finds {sorted(verdicts)}, expected {row.violates}" if verdicts - {tuple(sorted(row.violates))} else ""
-    return Line((f"`{row.model}`", row.within, *states, *times, verdict), wrong)
+    return Line((f"`{row.model}`", row.within, *states, verdict), wrong)
 
 
 def search(row: Row, reduce: str) -> Mapping[str, Any]:
@@ -142,22 +141,29 @@ def said(line: Line) -> Line:
 
 
 def renewed(page: str, heading: str, lines: Iterable[Line], keys: Sequence[tuple[str, ...]]) -> str:
-    """Return a page whose table below a heading has these lines, and of the others those that it had."""
+    """Return a page whose table below a heading has these lines, and of the others those that it had.
+
+    Models in a row with equal cells share a line.
+    """
     before, found, after = page.partition(heading)
     head, _, rest = re.split(r"((?:^\|.*\n)+)", after, maxsplit=1, flags=re.MULTILINE)
     columns = COLUMNS[heading]
     known = {key: tuple(cells.get(name, "") for name in columns) for key, cells in cells_of(page, heading).items()}
     known |= {line.cells[:2]: line.cells for line in lines}
-    body = [Line(known[key]) for key in keys if key in known]
+    rows = groupby((known[key] for key in keys if key in known), key=lambda cells: cells[1:])
+    body = [Line((NAMES.join(name for name, *_ in same), *cells)) for cells, same in rows]
     table = [Line(columns), Line(("---",) * len(columns)), *body]
     return before + found + head + "\n".join(map(str, table)) + "\n" + rest
 
 
 def cells_of(page: str, heading: str) -> dict[tuple[str, ...], dict[str, str]]:
-    """Return the lines of the table below a heading, by their first two cells, each as its cells by column."""
+    """Return the lines of the table below a heading, by name and size, each as its cells by column."""
     (table,) = re.findall(r"((?:^\|.*\n)+)", page.partition(heading)[2].partition("\n#")[0], flags=re.MULTILINE)
     top, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-    return {(cells[0], cells[1]): dict(zip(top, cells, strict=True)) for cells in lines}
+    return {
+        (name, cells[0]): dict(zip(top, (name, *cells), strict=True))
+        for names, *cells in lines for name in names.split(NAMES)
+    }
 
 
 def keep(models: list[Line], found: list[tuple[Line, tuple[Searched, ...]]]) -> None:
