@@ -43,7 +43,7 @@ IN_THE_PROJECT = ("docs", "benchmarks", "tests")
 """What a page that is read in the project's folder finds there; a guide has its own folder and nothing else."""
 GUIDES = ("bring-your-logs.md", "test-a-client.md", "try-a-protocol-change.md")
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    ("history.md", "$ java -cp tla2tools.jar tlc2.TLC -config ReusedId.cfg ReusedId"): "needs TLC, which is not ours",
+    ("formats.md", "$ java -cp tla2tools.jar tlc2.TLC -config ReusedId.cfg ReusedId"): "needs TLC, which is not ours",
     ("campaigns.md", "$ docker compose --file docker/compose.yaml up --build --abort-on-container-exit campaign"):
         "needs a Docker daemon; tests/project/test_docker.py holds the file",
 }
