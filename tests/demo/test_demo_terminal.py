@@ -346,9 +346,10 @@ def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
 
 
 def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
-    """The table of docs/use/demo-terminal.md says each verb as help does."""
-    page = (ROOT / "docs" / "use" / "demo-terminal.md").read_text(encoding="utf-8")
-    documented = {usage.replace("\\|", "|") for line in page.splitlines() if line.startswith("| `")
+    """The table of docs/use/demo.md says each verb as help does."""
+    page = (ROOT / "docs" / "use" / "demo.md").read_text(encoding="utf-8")
+    table = page.partition("\n| verb | |\n")[2].partition("\n\n")[0]
+    documented = {usage.replace("\\|", "|") for line in table.splitlines() if line.startswith("| `")
                   for usage in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
     verbs = console_of(LiveSession(open_what(MODEL))).verbs.values()
     assert documented == {verb.usage for verb in verbs} | {"N"}
