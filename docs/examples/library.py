@@ -1,4 +1,4 @@
-"""A library whose server keeps its state in parts: a shelf is one, its desk another. See ../writing-a-protocol.md."""
+"""A library whose server keeps its state in parts: a shelf is one, its desk another (docs/use/your-own-protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Clients of a register that servers keep: what they ask, and when their calls are linearizable. See ../examples.md.
+"""Clients of a register that servers keep: what they ask, and when their calls are linearizable.
 
-single_copy_register.py, quorum_register.py and paxos.py are three ways to keep it.
+See docs/use/your-own-protocol.md; single_copy_register.py, quorum_register.py and paxos.py are three ways to keep it.
 """
 
 from collections.abc import Callable, Iterable, Mapping

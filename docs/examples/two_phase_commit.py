@@ -1,7 +1,7 @@
 """Two-phase commit as Gray and Lamport specify it ("Consensus on Transaction Commit", MSR-TR-2003-96), searched.
 
 The messages that were sent are a set that only grows: nobody takes one out of it, so that each may be received any
-number of times. The set is kept as a slot per message that says whether it is in it. See ../examples.md.
+number of times. The set is kept as a slot per message that says whether it is in it. See docs/use/your-own-protocol.md.
 """
 
 from collections.abc import Iterable, Mapping
