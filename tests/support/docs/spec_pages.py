@@ -103,19 +103,19 @@ PAGES = (
         ROWS["diary-02"],
         {"clients": 2, "brokers": 2, "txn-log-partitions": 1, "topic-partitions": 1, "transactional-ids": 1,
          "elections": 1},
-        "The gist, an earlier form, calls ElectLeader BecomeLeader, copies the leader's log (S4), lets every replica "
-        "follow (S2 is diary 02's own) and has CompletePartialTxn in a comment only.",
+        "The gist calls ElectLeader BecomeLeader, copies the leader's log (S4), lets every replica follow (S2 is diary "
+        "02's own) and has CompletePartialTxn only in a comment.",
         of_transactions, names=KAFKAS,
     ),
     Page(
         "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320", kip_320.NEXT, ROWS["kip-320"],
         {"replicas": 2, "log-size": 2, "max-records": 2, "max-leader-epoch": 1},
-        "Kip320 takes the actions that it does not fence from KafkaReplication.", of_kip_320,
+        "Actions without a fence are those of KafkaReplication.", of_kip_320,
     ),
     Page(
         "compaction", "Topic compaction of Pulsar", "compaction/pulsar", compaction.NEXT, ROWS["compaction"],
         {"messages": 2, "compactions": 2, "keys": 1, "values": 1, "crashes": 1},
-        "The consumer is not modelled among the actors, whose readers read; Terminating changes nothing.",
+        "No step of the actors is Consumer or Terminating.",
         of_compaction, {"producer": "true", "consumer": "true"},
     ),
 )
@@ -193,41 +193,43 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
+def wrapped(paragraph: str, indent: str = "") -> list[str]:
+    return wrap(paragraph, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def about(page: Page, one: Action, texts: Texts, steps: Mapping[str, list[str]]) -> list[str]:
     """Return the lines about one action."""
     file = Path(inspect.getfile(one.changes)).relative_to(ROOT).as_posix()
     row, did = page.rows[one.name], footprints(page.model, page.sizes, page.settings)[one.name]
     table = {
         "guard": row.guard, "effect": row.effect, "reads": listed(did.reads), "writes": listed(did.writes),
-        "takes": listed(did.takes), "sends": listed(did.sends), "steps of the actors": listed(steps.get(one.name, ())),
+        "takes": listed(did.takes), "sends": listed(did.sends), "actors": listed(steps.get(one.name, ())),
     }
     shown = ["```text", texts[one.name], "```", ""] if one.name in texts else []
     code = ["```python", inspect.getsource(one.changes).rstrip(), "```"]
     return [
-        f"## {one.name}", "", row.link, "", *shown, "| | |", "| --- | --- |",
-        *(f"| {what} | {said} |" for what, said in table.items() if said), "", f"`{file}`", "", *code, "",
+        f"## {one.name}", "", f"{row.link}, `{file}`", "", *shown,
+        *(line for what, said in table.items() if said for line in wrapped(f"- {what}: {said}", "  ")), "", *code, "",
     ]
 
 
 def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None) -> str:
     """Return a page as it should be, with those texts of its modules that are given."""
     size = " ".join(f"`{name}={value}`" for name, value in {**page.sizes, **page.settings}.items())
-    paragraphs = (
-        f"Each action of `{page.model}` in the order of its `NEXT`: where its module has it, what we make of it in "
-        f"words and in Python. {page.note}",
-        f"What an action reads, writes, takes and sends is what it did in any state at the size {size}. The steps of "
-        "the actors are those that were the action in recorded runs, each held against the spec step by step.",
-        "The text of the modules is not ours and not here: [third parties](../../THIRD_PARTY.md) says whose it is. Who "
-        "has a module puts it beside ours with `python tests/support/docs/spec_pages.py --module PATH`. Without it the "
-        "program makes these pages, with `--runs` after new runs.",
-    )
+    paragraphs = [
+        f"Each action of `{page.model}`: where the published module has it, guard and effect in our words, and our "
+        f"Python. {page.note}",
+        f"Reads, writes, takes and sends are from every state at {size}. Actors are the steps that were this action in "
+        "recorded runs.",
+        "`python tests/support/docs/spec_pages.py --module PATH` shows the module's text with ours. That text is [its "
+        "author's](../../THIRD_PARTY.md). Without `--module` the program makes this page.",
+    ]
+    if page.names:
+        names = ", ".join(f"`{spec}` ({actors})" for actors, spec in page.names.items())
+        paragraphs.append(f"Names of the spec, and Kafka's: {names}.")
     lines = [f"# {page.title}", ""]
     for paragraph in paragraphs:
-        lines += [*wrap(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False), ""]
-    if page.names:
-        fill = "What the spec, and its Python, calls otherwise than Kafka and the brokers:"
-        lines += [fill, "", "| the spec | Kafka |", "| --- | --- |"]
-        lines += [f"| `{spec}` | `{actors}` |" for actors, spec in page.names.items()] + [""]
+        lines += [*wrapped(paragraph), ""]
     for one in flat(page.next_state):
         lines += about(page, one, texts or {}, steps)
     return "\n".join(lines).rstrip() + "\n"

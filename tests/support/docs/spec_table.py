@@ -44,7 +44,7 @@ class Row:
 
     @property
     def link(self) -> str:
-        lines = f"lines {self.first} to {self.last}"
+        lines = f"lines {self.first}-{self.last}"
         return f"[{self.module.file}, {lines}]({self.module.address}#L{self.first}-L{self.last})"
 
 
