@@ -212,9 +212,10 @@ def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
 
 def may_expand_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
     """Say whether a leader may propose to let a follower in (`LeaderExpandIsr` and its kin)."""
-    if not leads(k, s) or s.proposal is not None:
+    if not leads(k, s) or s.proposal is not None or follower in s.isr:
         return False
-    return k.version.may_expand(s, follower, lambda: known_end_offset(s, follower))
+    end = known_end_offset(s, follower)
+    return end is not None and k.version.may_expand(end, s.high_watermark, s.log, s.leader_epoch)
 
 
 def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
@@ -222,7 +223,7 @@ def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
     if not leads(k, s) or s.proposal is not None or follower not in s.isr or follower == k.name:
         return False
     end_offset = known_end_offset(s, follower)
-    return end_offset is None or not in_sync.is_caught_up(len(s.log), len(s.log), end_offset)
+    return end_offset is None or end_offset < len(s.log)
 
 
 def lagging(k: Replica, s: ReplicaState) -> Isr:

@@ -23,7 +23,7 @@ from kafka_proto.replication.messages import (
     PartitionMessage,
     ReplicaError,
 )
-from kafka_proto.replication.records import NIL, Isr, ReplicaEntry
+from kafka_proto.replication.records import NIL, AnyLog, Isr, ReplicaEntry
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest
 Response = FetchResponse | OffsetsForLeaderEpochResponse
@@ -46,8 +46,8 @@ class ReplicaVersion:
         [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
     ]
     answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], Fetched]
-    may_expand: Callable[[ReplicaState, str, Callable[[], int | None]], bool]
-    """Whether a follower may be let into the ISR, with its end offset."""
+    may_expand: Callable[[int, int, AnyLog, int], bool]
+    """Whether a follower may be let into the ISR, by its end offset, and what its leader holds."""
     counted: Callable[[Isr, Isr], Isr]
     """Whom the high watermark is about, from the ISR and the proposed one."""
 

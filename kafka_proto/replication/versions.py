@@ -11,7 +11,7 @@ from collections.abc import Callable
 import attrs
 
 from harness.model import Departure
-from kafka_proto.replication import following, high_watermark, isr, leadership, leading
+from kafka_proto.replication import following, high_watermark, isr, leading
 from kafka_proto.replication.records import Isr
 from kafka_proto.replication.replica_state import ReplicaVersion
 
@@ -51,15 +51,15 @@ class BaseVersion:
     """A version of the base module KafkaReplication."""
 
     shrink_by_controller: Callable[[str, str | None, Isr], tuple[str | None, Isr] | None]
-    leaders: Callable[[tuple[str, ...], str], tuple[str, ...]]
+    obeys_without_leader: bool
+    """Whether a request that names no leader is obeyed; as written, its leader is looked for among the replicas."""
 
 
-AS_WRITTEN = BaseVersion(shrink_by_controller=isr.shrink_to_nobody, leaders=leadership.leaders_named)
+AS_WRITTEN = BaseVersion(shrink_by_controller=isr.shrink_to_nobody, obeys_without_leader=False)
 DEPARTURES = (
     Departure("S8", "removing a replica that does not lead can leave the ISR empty",
               {"shrink_by_controller": isr.shrink_by_controller}),
-    Departure("S10", "a request without a leader is never applied by anybody",
-              {"leaders": leadership.leaders_or_nobody}),
+    Departure("S10", "a request without a leader is never applied by anybody", {"obeys_without_leader": True}),
     Departure("RP-10", "a proposed member does not count yet", {"counted": high_watermark.counted_without_pending}),
 )
 """By the ids of docs/models.md. S7 and S9 are about properties: they stand in `properties`, as written and as meant."""
