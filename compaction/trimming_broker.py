@@ -15,7 +15,7 @@ from compaction import trimming
 from compaction.bookkeeper import BOOKKEEPER
 from compaction.broker import PulsarBroker, TopicBroker
 from compaction.compactor import CompactorState
-from compaction.messages import AddEntries, ReadRequest, SealLedger
+from compaction.messages import AddEntries, CreateLedger, ReadRequest, SealLedger
 from compaction.reader import Position
 from compaction.records import Cursor, TopicEntry
 from compaction.versions import AS_WRITTEN, DEPARTURES, SealEffect, Trimming
@@ -53,7 +53,8 @@ class TrimmingBroker(TopicBroker):
             if trimming.behind(local.topic, local.horizon):
                 result = trimming.phase_one(self.to_compact(local))
                 after = attrs.evolve(local, state=CompactorState.WRITE, phase_one_result=result)
-                yield self.turn("CompactorPhaseOne", after, self.create_ledger(local))
+                create = CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
+                yield self.turn("CompactorPhaseOne", after, create)
         elif local.new_ledger and not local.sealing:
             yield self.copy_or_seal(local)
             if local.copied_to and local.reconnects < self.reconnects:
