@@ -5,8 +5,6 @@ Every function takes the replica's constants and state, and returns a `ReplicaOu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import attrs
 
 from harness.model import FrozenMap, Message, Value
@@ -184,13 +182,8 @@ def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
         return False
     pending = s.proposal.new_isr if s.proposal is not None else frozenset()
     who = k.version.counted(s.isr, pending)
-    return hw.may_pass(s.high_watermark, known_end_offsets(k, s, who))
-
-
-def known_end_offsets(k: Replica, s: ReplicaState, who: Isr) -> Iterable[int | None]:
-    """Yield the end offset of each of these replicas, None for one that was not heard of in this epoch."""
-    for replica in sorted(who):
-        yield len(s.log) if replica == k.name else known_end_offset(s, replica)
+    ends = (len(s.log) if replica == k.name else known_end_offset(s, replica) for replica in sorted(who))
+    return hw.may_pass(s.high_watermark, ends)
 
 
 def known_end_offset(s: ReplicaState, follower: str) -> int | None:

@@ -155,11 +155,6 @@ def leads(k: Replica, s: ReplicaState) -> bool:
     return s.active and s.becoming is None and s.leader == k.name
 
 
-def follows(k: Replica, s: ReplicaState) -> bool:
-    """Say whether a replica acts as a follower of somebody."""
-    return s.active and s.becoming is None and s.leader is not None and s.leader != k.name
-
-
 def restarted(s: ReplicaState, loses_tail: bool = False) -> ReplicaState:
     """Return the state in which a replica starts again: what is on disk, in a new incarnation.
 
