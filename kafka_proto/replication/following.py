@@ -71,8 +71,7 @@ def truncate_to_end_offset(
     k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsrRequest
 ) -> ReplicaOutcome:
     """KIP-101: cut the log by the answer, or to the own high watermark where the leader cannot tell."""
-    answer = None if response.answer is None else response.answer.end_offset
-    return follow_from(k, s, announced, truncation.or_high_watermark(answer, s.high_watermark))
+    return follow_from(k, s, announced, truncation.or_high_watermark(response.answer, s.high_watermark))
 
 
 def truncate_or_ask_again(

@@ -24,6 +24,7 @@ from kafka_proto.replication.messages import (
     ReplicaError,
 )
 from kafka_proto.replication.records import NIL, AnyLog, Isr, ReplicaEntry
+from kafka_proto.replication.truncation import EpochEnd
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest
 Response = FetchResponse | OffsetsForLeaderEpochResponse
@@ -42,10 +43,11 @@ class ReplicaVersion:
         [Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsrRequest], ReplicaOutcome
     ]
     """A look-up is answered."""
-    answer_look_up: Callable[
-        [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
-    ]
+    look_up: Callable[[AnyLog, int], EpochEnd | None]
+    """Where the leader's log leaves an epoch, None where that cannot be told."""
     answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], Fetched]
+    fences: bool = False
+    """Whether fetches and look-ups are answered in the epoch of the leader only."""
     may_expand: Callable[[int, int, AnyLog, int], bool]
     """Whether a follower may be let into the ISR, by its end offset, and what its leader holds."""
     counted: Callable[[Isr, Isr], Isr]
