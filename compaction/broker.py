@@ -232,12 +232,15 @@ class CompactingBroker(TopicBroker):
         return attrs.evolve(local, state=TRANSITIONS[local.state]["CompactorPhaseTwoWrite"])
 
     def read(self, local: PulsarBroker, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
-        """Return the next entry, as the spec's comments and invariants have it, or skip what was not kept."""
+        """Return the next entry, as the spec's comments and invariants have it, or skip what was not kept.
+
+        Where the ledger has nothing left, a position below the horizon becomes the horizon.
+        """
         ledger = None if local.contents is None else tuple(entry.id for entry in local.contents)
         found = reader.next_message(request.position, ledger, local.horizon, local.end)
         if found is None:
-            skipped = reader.past_dropped(request.position, ledger, local.horizon)
-            return None if skipped is None else ((), skipped, local.context)
+            is_below = ledger is not None and request.position.last < local.horizon
+            return ((), Position(local.horizon), local.context) if is_below else None
         held = (local.contents or ()) if found.in_ledger else local.topic
         entry = next(entry for entry in held if entry.id == found.last)
         return (entry,), found, local.context if found.in_ledger else 0

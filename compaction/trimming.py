@@ -6,6 +6,8 @@ with the null value, deletes its key. Entries are in the order of their ids ever
 
 from __future__ import annotations
 
+from itertools import dropwhile
+
 import attrs
 
 from compaction import compactor
@@ -61,12 +63,7 @@ def read(
     the topic still has; None when there is none yet.
     """
     if contents is not None and position.last < horizon:
-        return _rest(contents, position.last), Position(horizon), True
+        rest = dropwhile(lambda entry: entry.id <= position.last, contents)  # as it lies in the ledger
+        return tuple(rest), Position(horizon), True
     found = behind(topic, position.last)[:1]
     return (found, Position(found[0].id), False) if found else None
-
-
-def _rest(contents: Entries, position: int) -> Entries:
-    """Return a ledger from the first entry above a position on, as it lies there."""
-    start = next((n for n, entry in enumerate(contents) if entry.id > position), len(contents))
-    return contents[start:]

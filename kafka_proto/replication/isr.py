@@ -40,14 +40,6 @@ def is_caught_up(end_offset: int, leader_end_offset: int, follower_end_offset: i
     return end_offset <= leader_end_offset and end_offset <= follower_end_offset
 
 
-def is_caught_up_to_leader_epoch(end_offset: int, leader_log: AnyLog, follower_log: AnyLog) -> bool:
-    """Say whether the records below `end_offset` have one epoch (`IsFollowerCaughtUpToLeaderEpoch`)."""
-    if end_offset == 0:
-        return True
-    followers = record_at(follower_log, end_offset - 1)
-    return followers is not None and has_epoch_below(leader_log, end_offset, followers.epoch)
-
-
 def has_epoch_below(leader_log: AnyLog, end_offset: int, epoch: int) -> bool:
     """Say whether the leader's record below `end_offset` is of this epoch: all that a leader can check of a fetch."""
     if end_offset == 0:

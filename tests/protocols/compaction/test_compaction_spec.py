@@ -211,15 +211,14 @@ def test_compaction_witnesses_are_all_reached() -> None:
 
 
 def test_compaction_reader_reads_ledger_then_topic() -> None:
-    """Installed together, ledger and horizon make one sequence; a lagging horizon has the tail read twice."""
+    """Installed together, ledger and horizon make one sequence; a lagging horizon has the tail read twice.
+
+    Below the horizon the ledger is used, also after reads from the topic; behind it not, and at the end one waits.
+    """
     assert view_from_earliest((2, 3), horizon=3, end=4) == (2, 3, 4)
     assert view_from_earliest(None, horizon=0, end=2) == (1, 2)
     assert view_from_earliest((2, 3), horizon=1, end=4) == (2, 3, 2, 3, 4)
     assert read_twice((2, 3), horizon=1, end=4) == (2, 3)
-
-
-def test_compaction_reader_below_the_horizon_uses_the_ledger() -> None:
-    """Also a reader that has read from the topic before; behind the horizon it does not, and at the end it waits."""
     assert next_message(Position(1), (3,), horizon=4, end=5) == Position(3, in_ledger=True)
     assert next_message(Position(3), (3,), horizon=4, end=5) == Position(5)
     assert next_message(Position(4), (3,), horizon=4, end=5) == Position(5)
