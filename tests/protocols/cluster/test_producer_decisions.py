@@ -235,7 +235,7 @@ def test_next_transaction_goes_on_with_its_sequences_or_begins_anew_with_its_epo
     assert after == attrs.evolve(READY, numbers=1).with_sequences("T-0", Sequences(7, 0, 1))
     assert next_call(NEW, ended) == requests.EndTxnRequest(5, "tid1", 7, 0, True)
     assert called(NEW, ended, requests.EndTxnResponse(E.NONE, 8, 0)) == attrs.evolve(READY, producer_id=8, numbers=1)
-    assert called(JAVA39, attrs.evolve(ended, needs_new_epoch=True), requests.EndTxnResponse(E.NONE)).is_ended
+    assert called(JAVA39, attrs.evolve(ended, needs_new_epoch=True), requests.EndTxnResponse(E.NONE, 8, 0)).is_ended
     fresh = called(JAVA, attrs.evolve(after, status=ProducerStatus.INITIALIZING),
                    requests.InitProducerIdResponse(E.NONE, 9, 3))
     assert fresh == Producer("tid1", ProducerStatus.READY, 9, 3, numbers=1)
