@@ -81,7 +81,11 @@ class Bookkeeper(Actor[Store]):
                 answer = LedgerCreated(message.incarnation, new, source=self.name, dest=message.source)
                 yield self.turn("CreateLedger", new, self.stored(local, new, StoredLedger()), answer)
             case AddEntries():
-                yield self.turn("AddEntries", message.ledger, self.add(local, message))
+                held = local.ledgers[message.ledger]
+                if held.state in OPEN:
+                    written = StoredLedger(LedgerState.WRITTEN, (*held.entries, *message.entries))
+                    local = self.stored(local, message.ledger, written)
+                yield self.turn("AddEntries", message.ledger, local)
             case SealLedger():
                 held = local.ledgers[message.ledger]
                 if held.state in OPEN:
@@ -98,15 +102,6 @@ class Bookkeeper(Actor[Store]):
                     source=self.name, dest=message.source,
                 )
                 yield self.turn("LoadLedger", message.ledger, local, loaded)
-
-    def add(self, local: Store, message: AddEntries) -> Store:
-        """Add entries to the end of a ledger that is still open."""
-        held = local.ledgers[message.ledger]
-        if held.state not in OPEN:
-            return local
-        return self.stored(
-            local, message.ledger, StoredLedger(LedgerState.WRITTEN, (*held.entries, *message.entries))
-        )
 
     def stored(self, local: Store, ledger: int, held: StoredLedger) -> Store:
         """Return the store with one ledger as given."""

@@ -24,6 +24,7 @@ from compaction.messages import (
     LedgerCreated,
     LedgerDeleted,
     LedgerLoaded,
+    LedgerMessage,
     LedgerSealed,
     LoadLedger,
     ReadRequest,
@@ -103,11 +104,19 @@ class TopicBroker(Actor[Any]):
             case ReadRequest():
                 if local.loaded and (answer := self.answer(local, message)) is not None:
                     yield Turn("ServeRead", (self.name, message.source), local, (answer,))
-            case LedgerLoaded() | LedgerDeleted() | LedgerCreated() | LedgerSealed():
-                if message.incarnation == local.incarnation:
-                    yield self.receive_from_store(local, message)
-                else:
-                    yield self.turn("IgnoreAnswer", local)
+            case LedgerMessage() if message.incarnation != local.incarnation:
+                yield self.turn("IgnoreAnswer", local)
+            case LedgerLoaded():
+                yield self.load(local, message)
+            case LedgerDeleted() if not local.loaded:
+                left = local.collecting - {message.ledger}
+                yield self.turn("CollectLedger", attrs.evolve(local, collecting=left, loaded=not left))
+            case LedgerDeleted():
+                yield self.turn("ReceiveLedgerDeleted", self.deleted(local))
+            case LedgerCreated():
+                yield self.write(local, message.ledger)
+            case LedgerSealed():
+                yield self.turn("ReceiveLedgerSealed", self.sealed(local))
 
     def append(self, local: L, request: Send) -> Turn[L]:
         """Append an entry, once, and say so when it is durable."""
@@ -131,24 +140,10 @@ class TopicBroker(Actor[Any]):
         """Return the entries after a reader's position, the position after them, and the ledger they are from."""
         raise NotImplementedError
 
-    def receive_from_store(self, local: Any, answer: Message) -> Turn[Any]:
-        """Go on with what the store's answer was waited for."""
-        match answer:
-            case LedgerLoaded():
-                return self.load(local, answer)
-            case LedgerDeleted() if not local.loaded:
-                left = local.collecting - {answer.ledger}
-                return self.turn("CollectLedger", attrs.evolve(local, collecting=left, loaded=not left))
-            case LedgerDeleted():
-                return self.turn("ReceiveLedgerDeleted", self.deleted(local))
-            case LedgerCreated():
-                return self.write(local, answer.ledger)
-        return self.turn("ReceiveLedgerSealed", self.sealed(local))
-
     def load(self, local: L, answer: LedgerLoaded) -> Turn[L]:
         """Take over what the cursor says, and have the ledgers deleted that it does not name (S11: or leave them)."""
         horizon, context = compactor.recovered(local.cursor)
-        gone = self.version.collected(answer.existing, context)
+        gone = compactor.unreferenced(answer.existing, context) if self.version.collects else ()
         deletes = (DeleteLedger(local.incarnation, n, source=self.name, dest=BOOKKEEPER) for n in gone)
         after = self.installed(local, context, answer.entries, horizon)
         after = attrs.evolve(after, collecting=frozenset(gone), loaded=not gone)
@@ -157,10 +152,6 @@ class TopicBroker(Actor[Any]):
     def installed(self, local: L, context: int, contents: tuple[TopicEntry, ...] | None, horizon: int) -> L:
         """Return the broker with what readers use set."""
         return attrs.evolve(local, context=context, contents=contents, horizon=horizon)
-
-    def create_ledger(self, local: PulsarBroker) -> CreateLedger:
-        """Return the request for a ledger to write."""
-        return CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
 
     def write(self, local: Any, ledger: int) -> Turn[Any]:
         """Begin to write the ledger that was created."""
@@ -204,14 +195,14 @@ class CompactingBroker(TopicBroker):
         match local.state:
             case CompactorState.PHASE_ONE if local.end > local.horizon:
                 result = compactor.phase_one(keys_of(local.topic))
-                yield self.effect("CompactorPhaseOne", local, self.create_ledger(local), phase_one_result=result)
+                create = CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
+                yield self.effect("CompactorPhaseOne", local, create, phase_one_result=result)
             case CompactorState.UPDATE_CONTEXT:
                 after = attrs.evolve(
                     local, context=local.new_ledger, contents=local.written, old_ledger=local.context
                 )
-                horizon = self.version.horizon_with_context(lambda: read_position(local))
-                if horizon is not None:
-                    after = attrs.evolve(after, horizon=horizon)
+                if self.version.horizon_with_context:
+                    after = attrs.evolve(after, horizon=read_position(local))
                 yield self.effect("CompactorPhaseTwoUpdateContext", after)
             case CompactorState.UPDATE_HORIZON:
                 yield self.effect("CompactorPhaseTwoUpdateHorizon", local, horizon=read_position(local))
@@ -241,12 +232,15 @@ class CompactingBroker(TopicBroker):
         return attrs.evolve(local, state=TRANSITIONS[local.state]["CompactorPhaseTwoWrite"])
 
     def read(self, local: PulsarBroker, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
-        """Return the next entry, as the spec's comments and invariants have it, or skip what was not kept."""
+        """Return the next entry, as the spec's comments and invariants have it, or skip what was not kept.
+
+        Where the ledger has nothing left, a position below the horizon becomes the horizon.
+        """
         ledger = None if local.contents is None else tuple(entry.id for entry in local.contents)
         found = reader.next_message(request.position, ledger, local.horizon, local.end)
         if found is None:
-            skipped = reader.past_dropped(request.position, ledger, local.horizon)
-            return None if skipped is None else ((), skipped, local.context)
+            is_below = ledger is not None and request.position.last < local.horizon
+            return ((), Position(local.horizon), local.context) if is_below else None
         held = (local.contents or ()) if found.in_ledger else local.topic
         entry = next(entry for entry in held if entry.id == found.last)
         return (entry,), found, local.context if found.in_ledger else 0

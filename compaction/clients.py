@@ -155,12 +155,8 @@ class CompactedReader(Actor[CompactedReaderState]):
             after = attrs.evolve(
                 local, position=message.position, session=message.session, seen=(*local.seen, *got)
             )
-            yield self.asking("ReceiveReadResponse", after, self.read(got))
-
-    def read(self, got: tuple[Seen, ...]) -> Op:
-        """Return the operation as a history sees it: id, key and value of each message, and where it is from."""
-        origins = tuple((m.id, m.key, m.value, f"ledger {m.ledger}" if m.ledger else "topic") for m in got)
-        return Op(self.name, "read", "ok", origins)
+            origins = tuple((m.id, m.key, m.value, f"ledger {m.ledger}" if m.ledger else "topic") for m in got)
+            yield self.asking("ReceiveReadResponse", after, Op(self.name, "read", "ok", origins))
 
     def without_connection(self, local: CompactedReaderState) -> CompactedReaderState:
         """Return the reader as one that is not connected and waits for nothing."""

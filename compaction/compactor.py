@@ -8,7 +8,7 @@ Nothing here knows where the arguments come from or when the effects land.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from compaction.records import NULL_KEY, Cursor, Ledger, PhaseOneResult
@@ -84,31 +84,6 @@ def recovered(cursor: Cursor | None) -> tuple[int, int]:
 def unreferenced(existing: Iterable[int], context: int) -> tuple[int, ...]:
     """Return the ledgers that the cursor just loaded does not name: what the repair of S11 deletes."""
     return tuple(ledger for ledger in existing if ledger != context)
-
-
-def nothing_collected(existing: Iterable[int], context: int) -> tuple[int, ...]:
-    """S11, as written: ledgers that the cursor does not name stay for ever."""
-    return ()
-
-
-def horizon_at_once(read_position: Callable[[], int]) -> int | None:
-    """S12 repaired: a new ledger and its horizon come into effect in one step."""
-    return read_position()
-
-
-def horizon_later(read_position: Callable[[], int]) -> int | None:
-    """S12, as written: the horizon follows in a step of its own."""
-    return None
-
-
-def consumed_uncounted(times: Callable[[], int], limit: int) -> tuple[int | None, ...]:
-    """S13, as written: the consumer's step changes nothing."""
-    return (None,)
-
-
-def consumed_counting(times: Callable[[], int], limit: int) -> tuple[int | None, ...]:
-    """S13 repaired: the consumer's step counts, up to a limit."""
-    return (times() + 1,) if times() < limit else ()
 
 
 def first_lost(keys: Sequence[int], horizon: int, ledger: Ledger, retain_null_key: bool) -> int | None:

@@ -16,9 +16,6 @@ from harness.model import Property, Reason, Step, View, always, eventually, part
 
 CHECKED = ("TypeSafe", "CompactionHorizonCorrectness", "ContextLedgerExists")
 """The invariants that hold as written: the first two are those of the module's cfg, the third one is ours."""
-FLAWED = ("CompactedLedgerLeak", "DuplicateNullKeyMessage")
-"""The invariants by which the module shows its flaws S11 and S12."""
-LIVENESS = ("Termination",)
 SOURCE = "compaction"
 
 

@@ -37,11 +37,6 @@ def next_message(position: Position, ledger: Ledger | None, horizon: int, end: i
     return Position(last + 1) if last < end else None
 
 
-def past_dropped(position: Position, ledger: Ledger | None, horizon: int) -> Position | None:
-    """Return the horizon as a position where a ledger has nothing left below it, or None at or behind the horizon."""
-    return Position(horizon) if ledger is not None and position.last < horizon else None
-
-
 def view_from_earliest(ledger: Ledger | None, horizon: int, end: int) -> tuple[int, ...]:
     """Return the ids of all messages that a reader from the earliest position gets, in its order."""
     read = []

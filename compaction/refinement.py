@@ -50,9 +50,8 @@ def refinement(
         "messages": sizes["messages"], "compactions": sizes["messages"] + 2 * crashes + 1, "keys": sizes["keys"],
         "values": sizes["values"], "crashes": crashes,
     }
-    collects = version.collected is compactor.unreferenced
-    extensions = {} if collects else EXTENSIONS
-    next_state = spec.NEXT if collects else (*spec.NEXT, *ACTIONS)
+    extensions = {} if version.collects else EXTENSIONS
+    next_state = spec.NEXT if version.collects else (*spec.NEXT, *ACTIONS)
     chosen = {**settings, "producer": "true", "consumer": "false", "extend": ",".join(extensions)}
     k = spec.constants(lifted, chosen)
     model = Model(
@@ -107,10 +106,9 @@ def numbered(numbers: Numbers, local: PulsarBroker, store: Store, k: Constants) 
     """Return the numbers of the ledgers that the spec has: sealed, and not about to be collected by a broker that
     loads its state. A new one gets the number after the greatest."""
     kept = compactor.recovered(local.cursor)[1]
-    gone = k.version.collected(store.existing, kept)
     there = [
         n for n in store.existing
-        if store.sealed(n) is not None and (local.loaded or n not in gone)
+        if store.sealed(n) is not None and (local.loaded or n == kept or not k.version.collects)
     ]
     after = {n: numbers[n] for n in there if n in numbers}
     for n in there:

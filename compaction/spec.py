@@ -150,9 +150,8 @@ def compactor_phase_two_update_context(k: Constants, view: View) -> Iterable[Cha
     if step is None:
         return
     writes: Writes = (("compactedTopicContext", newest_ledger(view, k)),)
-    horizon = k.version.horizon_with_context(lambda: read_position(view))
-    if horizon is not None:
-        writes = (*writes, ("compactionHorizon", horizon))
+    if k.version.horizon_with_context:
+        writes = (*writes, ("compactionHorizon", read_position(view)))
     yield Change((*writes, *step))
 
 
@@ -201,15 +200,17 @@ def broker_crash(k: Constants, view: View) -> Iterable[Change]:
         ("crashTimes", crashes + 1), ("phaseOneResult", None), ("compactionHorizon", horizon),
         ("compactedTopicContext", context), ("compactorState", TRANSITIONS[view["compactorState"]]["BrokerCrash"]),
     )
-    gone = k.version.collected(k.ledgers, context)
+    gone = compactor.unreferenced(k.ledgers, context) if k.version.collects else ()
     yield Change((*writes, *((slot("compactedLedgers", str(n)), None) for n in gone)))
 
 
 @action("Consumer", exists=lambda k: once(k) if k.models_consumer else (), by="consumer")
 def consumer(k: Constants, view: View) -> Iterable[Change]:
     """Changes nothing as written, not even `consumeTimes` (S13)."""
-    for times in k.version.consumed(lambda: cast(int, view["consumeTimes"]), CONSUME_TIMES_LIMIT):
-        yield Change() if times is None else Change((("consumeTimes", times),))
+    if not k.version.counts_consumed:
+        yield Change()
+    elif (times := view["consumeTimes"]) < CONSUME_TIMES_LIMIT:
+        yield Change((("consumeTimes", times + 1),))
 
 
 @action("Terminating", by="everyone")

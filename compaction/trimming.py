@@ -6,6 +6,8 @@ with the null value, deletes its key. Entries are in the order of their ids ever
 
 from __future__ import annotations
 
+from itertools import dropwhile
+
 import attrs
 
 from compaction import compactor
@@ -36,18 +38,9 @@ def phase_one(entries: Entries) -> PhaseOneResult:
     return PhaseOneResult(entries[-1].id, latest)
 
 
-def next_to_copy(entries: Entries, position: int, result: PhaseOneResult) -> TopicEntry | None:
-    """Return the entry that phase two reads next, or None when it is through.
-
-    It ends where phase one ended; what came later has no record of what is the latest.
-    """
-    entry = next_to_the_end(entries, position, result)
-    return None if entry is None or entry.id > result.read_position else entry
-
-
-def next_to_the_end(entries: Entries, position: int, result: PhaseOneResult) -> TopicEntry | None:
-    """PC-05: phase two goes on to the end of the topic."""
-    return next((entry for entry in entries if entry.id > position), None)
+def next_to_copy(entries: Entries, position: int, last: int) -> TopicEntry | None:
+    """Return the entry that phase two reads next, or None when it is through with the last one to read."""
+    return next((entry for entry in entries if position < entry.id <= last), None)
 
 
 def copied(entry: TopicEntry, result: PhaseOneResult, retain_null_key: bool) -> TopicEntry | None:
@@ -61,33 +54,16 @@ def is_replayed(entry: TopicEntry, written: Entries) -> bool:
     return bool(written) and entry.id <= written[-1].id
 
 
-def never_replayed(entry: TopicEntry, written: Entries) -> bool:
-    """PC-06: phase two takes all that it reads for new."""
-    return False
-
-
 def read(
-    position: Position, is_first: bool, contents: Entries | None, horizon: int, topic: Entries
+    position: Position, contents: Entries | None, horizon: int, topic: Entries
 ) -> tuple[Entries, Position, bool] | None:
     """Return the entries after a position, the position after them, and whether they are from the ledger.
 
     A read below the horizon gets the rest of the ledger, and is at the horizon then. Any other gets the next entry that
-    the topic still has; None when there is none yet. `is_first` says whether it is the first of its connection.
+    the topic still has; None when there is none yet.
     """
     if contents is not None and position.last < horizon:
-        return _rest(contents, position.last), Position(horizon), True
+        rest = dropwhile(lambda entry: entry.id <= position.last, contents)  # as it lies in the ledger
+        return tuple(rest), Position(horizon), True
     found = behind(topic, position.last)[:1]
     return (found, Position(found[0].id), False) if found else None
-
-
-def read_ledger_once(
-    position: Position, is_first: bool, contents: Entries | None, horizon: int, topic: Entries
-) -> tuple[Entries, Position, bool] | None:
-    """PC-07: as above, but only the first read of a connection is from the ledger."""
-    return read(position, is_first, contents if is_first else None, horizon, topic)
-
-
-def _rest(contents: Entries, position: int) -> Entries:
-    """Return a ledger from the first entry above a position on, as it lies there."""
-    start = next((n for n, entry in enumerate(contents) if entry.id > position), len(contents))
-    return contents[start:]

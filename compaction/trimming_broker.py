@@ -15,7 +15,7 @@ from compaction import trimming
 from compaction.bookkeeper import BOOKKEEPER
 from compaction.broker import PulsarBroker, TopicBroker
 from compaction.compactor import CompactorState
-from compaction.messages import AddEntries, ReadRequest, SealLedger
+from compaction.messages import AddEntries, CreateLedger, ReadRequest, SealLedger
 from compaction.reader import Position
 from compaction.records import Cursor, TopicEntry
 from compaction.versions import AS_WRITTEN, DEPARTURES, SealEffect, Trimming
@@ -51,18 +51,15 @@ class TrimmingBroker(TopicBroker):
             yield from self.effect(local)
         elif local.state is CompactorState.PHASE_ONE:
             if trimming.behind(local.topic, local.horizon):
-                result = trimming.phase_one(self.to_compact(local))
+                result = trimming.phase_one(trimming.to_compact(local.contents, local.horizon, local.topic))
                 after = attrs.evolve(local, state=CompactorState.WRITE, phase_one_result=result)
-                yield self.turn("CompactorPhaseOne", after, self.create_ledger(local))
+                create = CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
+                yield self.turn("CompactorPhaseOne", after, create)
         elif local.new_ledger and not local.sealing:
             yield self.copy_or_seal(local)
             if local.copied_to and local.reconnects < self.reconnects:
                 again = attrs.evolve(local, copied_to=0, reconnects=local.reconnects + 1)
                 yield attrs.evolve(self.turn("RawReaderReconnects", again), kind=Kind.PERTURBATION)
-
-    def to_compact(self, local: TrimmingState) -> tuple[TopicEntry, ...]:
-        """Return what the raw reader reads: the ledger in use, then the topic behind it."""
-        return trimming.to_compact(local.contents, local.horizon, local.topic)
 
     def write(self, local: TrimmingState, ledger: int) -> Turn[TrimmingState]:
         return self.turn("BeginPhaseTwo", attrs.evolve(local, new_ledger=ledger))
@@ -71,13 +68,14 @@ class TrimmingBroker(TopicBroker):
         """Phase two reads one entry and writes what is kept of it; at the end the ledger is sealed."""
         result = local.phase_one_result
         assert result is not None
-        entries = self.to_compact(local)
-        entry = self.trims.next_to_copy(entries, local.copied_to, result)
+        entries = trimming.to_compact(local.contents, local.horizon, local.topic)
+        last = entries[-1].id if self.trims.copies_to_the_end else result.read_position
+        entry = trimming.next_to_copy(entries, local.copied_to, last)
         if entry is None:
             seal = SealLedger(local.incarnation, local.new_ledger, source=self.name, dest=BOOKKEEPER)
             return self.turn("CompactorSealsLedger", attrs.evolve(local, sealing=True), seal)
         kept = trimming.copied(entry, result, self.retain_null_key)
-        if self.trims.is_replayed(entry, local.written):
+        if trimming.is_replayed(entry, local.written) and not self.trims.copies_again:
             kept = None
         after = attrs.evolve(local, copied_to=entry.id)
         sent: tuple[Message, ...] = ()
@@ -122,9 +120,9 @@ class TrimmingBroker(TopicBroker):
         return attrs.evolve(super().installed(local, context, contents, horizon), mark_delete=horizon)
 
     def read(self, local: TrimmingState, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
-        found = self.trims.read(
-            request.position, request.session is None, local.contents, local.horizon, local.topic
-        )
+        skips_ledger = self.trims.reads_ledger_once and request.session is not None
+        contents = None if skips_ledger else local.contents
+        found = trimming.read(request.position, contents, local.horizon, local.topic)
         if found is None:
             return None
         entries, position, from_ledger = found

@@ -5,39 +5,30 @@ The spec's flaws are repaired, published bugs of Pulsar are built in: each repla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 import attrs
 
-from compaction import compactor, trimming
-from compaction.reader import Position
-from compaction.records import PhaseOneResult, TopicEntry
 from harness.model import Departure
 
 
 @attrs.frozen(kw_only=True)
 class CompactionVersion:
-    """A version of the spec's compaction."""
+    """A version of the spec's compaction: as written, or with repairs."""
 
-    collected: Callable[[Iterable[int], int], tuple[int, ...]]
-    """The ledgers that a broker deletes when it loads the cursor, from those that exist and the one that it names."""
-    horizon_with_context: Callable[[Callable[[], int]], int | None]
-    """The horizon that comes into effect together with a new ledger, from how far phase one read."""
-    consumed: Callable[[Callable[[], int], int], Iterable[int | None]]
-    """How often the consumer has consumed after a step, from how often before, and the limit; None where unchanged."""
+    collects: bool = False
+    """Whether a broker that loads the cursor deletes the ledgers that it does not name; else they stay for ever."""
+    horizon_with_context: bool = False
+    """Whether a new ledger and its horizon come into effect in one step; else the horizon follows."""
+    counts_consumed: bool = False
+    """Whether the consumer's step counts, up to a limit; else it changes nothing."""
 
 
-AS_WRITTEN = CompactionVersion(
-    collected=compactor.nothing_collected,
-    horizon_with_context=compactor.horizon_later,
-    consumed=compactor.consumed_uncounted,
-)
+AS_WRITTEN = CompactionVersion()
 DEPARTURES = (
-    Departure("S11", "a crash leaves ledgers that nothing names", {"collected": compactor.unreferenced}),
-    Departure("S12", "a new ledger comes into effect before its horizon",
-              {"horizon_with_context": compactor.horizon_at_once}),
-    Departure("S13", "consuming changes nothing, so nothing terminates", {"consumed": compactor.consumed_counting}),
+    Departure("S11", "a crash leaves ledgers that nothing names", {"collects": True}),
+    Departure("S12", "a new ledger comes into effect before its horizon", {"horizon_with_context": True}),
+    Departure("S13", "consuming changes nothing, so nothing terminates", {"counts_consumed": True}),
 )
 
 
@@ -60,21 +51,21 @@ class SealEffect(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Trimming:
-    """A version of compaction on a topic that is trimmed."""
+    """A version of compaction on a topic that is trimmed: as it is right, or with published bugs."""
 
-    effects: tuple[SealEffect, ...]
-    next_to_copy: Callable[[trimming.Entries, int, PhaseOneResult], TopicEntry | None]
-    is_replayed: Callable[[TopicEntry, trimming.Entries], bool]
-    read: Callable[..., tuple[trimming.Entries, Position, bool] | None]
+    effects: tuple[SealEffect, ...] = (
+        SealEffect.PERSIST_CURSOR, SealEffect.INSTALL, SealEffect.MARK_DELETE, SealEffect.DELETE_LEDGER
+    )
+    """Durable first, then what readers see, then what may be trimmed, then what is no longer needed."""
+    copies_to_the_end: bool = False
+    """Whether phase two goes on behind where phase one ended: of what came later nobody knows what is the latest."""
+    copies_again: bool = False
+    """Whether phase two takes all that it reads for new, and not only what is above the last entry that it wrote."""
+    reads_ledger_once: bool = False
+    """Whether only the first read of a connection is from the ledger."""
 
 
-RIGHT = Trimming(
-    effects=(SealEffect.PERSIST_CURSOR, SealEffect.INSTALL, SealEffect.MARK_DELETE, SealEffect.DELETE_LEDGER),
-    next_to_copy=trimming.next_to_copy,
-    is_replayed=trimming.is_replayed,
-    read=trimming.read,
-)
-"""Durable first, then what readers see, then what may be trimmed, then what is no longer needed."""
+RIGHT = Trimming()
 FLAWS = (
     Departure("PC-03", "the topic is trimmed before readers use the new ledger", {"effects": (
         SealEffect.PERSIST_CURSOR, SealEffect.MARK_DELETE, SealEffect.INSTALL, SealEffect.DELETE_LEDGER)}),
@@ -83,8 +74,8 @@ FLAWS = (
     Departure("PC-04", "the cursor's position is persisted before its ledger", {"effects": (
         SealEffect.PERSIST_POSITION, SealEffect.INSTALL, SealEffect.MARK_DELETE, SealEffect.DELETE_LEDGER,
         SealEffect.PERSIST_PROPERTY)}),
-    Departure("PC-05", "phase two goes on to the end of the topic", {"next_to_copy": trimming.next_to_the_end}),
-    Departure("PC-06", "phase two copies again what its reader replays", {"is_replayed": trimming.never_replayed}),
-    Departure("PC-07", "only the first read of a connection is from the ledger", {"read": trimming.read_ledger_once}),
+    Departure("PC-05", "phase two goes on to the end of the topic", {"copies_to_the_end": True}),
+    Departure("PC-06", "phase two copies again what its reader replays", {"copies_again": True}),
+    Departure("PC-07", "only the first read of a connection is from the ledger", {"reads_ledger_once": True}),
 )
 """Published bugs of Pulsar, each a departure from what is right in one place."""

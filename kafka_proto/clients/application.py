@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.model import Command, OperationFailed, Value
 from kafka_proto.clients.producer import IllegalState, KafkaError, ProducerFenced
 from kafka_proto.clients.producer.commands import FENCED, FENCING
-from kafka_proto.clients.transactional_client import ApplicationCall
+from kafka_proto.clients.producer_client import ApplicationCall
 
 ERRORS: dict[str, type[Exception]] = {
     error.__name__: error for error in (IllegalState, KafkaError, ProducerFenced)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.model import Reason, State, View
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.transactional_client import ClientState
+from kafka_proto.clients.producer_client import ClientState
 from kafka_proto.cluster import guarantees
 from kafka_proto.cluster.logs import Logs, itself
 

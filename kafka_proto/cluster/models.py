@@ -17,9 +17,9 @@ from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.clients import administrator, application, idempotent_client, reader
-from kafka_proto.clients import transactional_client as client
+from kafka_proto.clients import administrator, application, reader
 from kafka_proto.clients.producer import FAMILIES
+from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.epochs import used_up
 from kafka_proto.cluster.logs import LocalLogs, ReplicatedLogs
@@ -119,20 +119,8 @@ def build(
         processes, states = composition.with_local_logs(roles, leaders, held, later)
     initial = {slot: value for b in processes if isinstance(b, Broker)
                for slot, value in composition.on_disk(b, states[b.name]).items()}
-    transactional = [
-        client.TransactionalClient(
-            c, family, placement, transactions=sizes["transactions"], records=sizes["records"],
-            offsets=sizes["offsets"], in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
-        )
-        for c in placement.producers
-    ]
-    plain = [
-        idempotent_client.IdempotentClient(
-            i, family, placement, records=sizes["records"], in_flight=sizes["in-flight"], timeouts=timeouts,
-            looks_up=replicated,
-        )
-        for i in placement.idempotent_producers
-    ]
+    writers = [ProducerClient(name, family, placement, sizes, timeouts, looks_up=replicated)
+               for name in (*placement.producers, *placement.idempotent_producers)]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
     hosts = None if rules is None else {p: tuple(replicas) for p, replicas in rules.items()}
@@ -140,7 +128,7 @@ def build(
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
     of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
     return Model(
-        name, (*transactional, *plain, *processes, *readers, *admins), (initial,), network, faults,
+        name, (*writers, *processes, *readers, *admins), (initial,), network, faults,
         (*properties(placement, network, logs), *of_replicas),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
@@ -170,7 +158,7 @@ def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
     """Say who waits for whom."""
     found = []
     for c in (*placement.producers, *placement.idempotent_producers):
-        state: client.ClientState | idempotent_client.IdempotentState = view[c]
+        state: ClientState = view[c]
         asked = state.connections.asked.values()
         found += [f"{c} waits for {sent.dest} ({type(sent.request).__name__})" for sent in asked]
     return tuple(found)

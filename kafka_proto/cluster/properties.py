@@ -17,9 +17,8 @@ from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer import ProducerStatus
-from kafka_proto.clients.transactional_client import ClientState
+from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.epochs import is_on_another_id
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
@@ -49,9 +48,9 @@ def texts_of(state: ClientState) -> frozenset[str]:
     return frozenset(written.record for written in state.acknowledged)
 
 
-def number_of(placed: Placed) -> int:
+def number_of(written: Written) -> int:
     """Return the how manieth of its producer's records one is."""
-    return int(placed.record.partition("#")[2])
+    return int(written.record.partition("#")[2])
 
 
 def records_of(log: PartitionLog) -> tuple[tuple[str, int], ...]:
@@ -84,7 +83,7 @@ class Facts:
         state: ClientState = view[c]
         return state
 
-    def idempotent(self, view: View) -> list[IdempotentState]:
+    def idempotent(self, view: View) -> list[ClientState]:
         return [view[i] for i in self.placement.idempotent_producers]
 
     def ends(self, view: View) -> Iterator[tuple[str, Span]]:
@@ -125,8 +124,8 @@ class Facts:
             here = (written.record for written in view.derived(c, ACKNOWLEDGED) if written.partition == partition)
             acknowledged += ([(text, None) for text in together] for _, together in groupby(here, transaction_of))
         for state in self.idempotent(view):
-            mine = (placed for placed in state.acknowledged if placed.partition == partition)
-            acknowledged.append([(placed.record, placed.offset) for placed in sorted(mine, key=number_of)])
+            mine = (written for written in state.acknowledged if written.partition == partition)
+            acknowledged.append([(written.record, written.offset) for written in sorted(mine, key=number_of)])
         return guarantees.written_once(partition, found) or guarantees.as_acknowledged(
             partition, acknowledged, dict(found).get, self.logs.made(view, partition, START))
 

@@ -19,9 +19,8 @@ from kafka_proto.broker.ghosts import text_of
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import COORDINATOR
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.idempotent_client import IdempotentState
+from kafka_proto.clients.producer_client import ClientState
 from kafka_proto.clients.reader import ReaderState
-from kafka_proto.clients.transactional_client import ClientState
 from kafka_proto.cluster.composition import Rules
 from kafka_proto.replication.checks import ReplicaChecks
 from kafka_proto.replication.controller import CONTROLLER
@@ -42,7 +41,7 @@ def texts_of(state: ReplicaState) -> frozenset[str]:
     return frozenset(text_of(record) for entry in state.log for record in entry.value.records)
 
 
-def acknowledged_of(state: ClientState | IdempotentState) -> frozenset[tuple[str, str]]:
+def acknowledged_of(state: ClientState) -> frozenset[tuple[str, str]]:
     """Return the records that were acknowledged to a producer, each with its partition."""
     return frozenset((written.partition, written.record) for written in state.acknowledged)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +18,13 @@ from kafka_proto.conformance.cluster import FEWEST_REPLICATED, MOST_REPLICATED
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
 from kafka_proto.conformance.notes import kind_of
 from kafka_proto.conformance.playing import is_of_the_wire, play
-from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import RecordVerdict, judge
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
 FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}
 NEEDS_GATEWAY = "the extra `gateway`: pip install 'kafka-proto[gateway]'"
+ALL = ("all", "", "")
+"""The last row of the table, behind those of releases, which are numbers."""
 MOST_SHOWN = 20
 """Records whose differences are printed, and differences of each."""
 
@@ -34,7 +36,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     verdicts, said = _played_here(arguments, options) if options["--broker"] is None else _played_at(arguments, options)
     differing = [verdict for verdict in verdicts if not verdict.equal]
     data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
-    text = "\n".join((table(agreement(verdicts)), *said, *_differences(differing)))
+    text = "\n".join((*_table(verdicts), *said, *_differences(differing)))
     return Printed(text, data, 1 if differing else 0)
 
 
@@ -147,6 +149,18 @@ def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str 
         said = f"no record has {wanted!r} for {option}"
         raise Refusal(unknown(said, wanted, known, "there are"))
     return found
+
+
+def _table(verdicts: Sequence[RecordVerdict]) -> Iterator[str]:
+    """Yield the lines of the table of agreement: by release, level and family of clients, then all of them."""
+    counts = {ALL: Counter(records=0)}
+    for verdict in verdicts:
+        for row in ((verdict.broker_version, str(verdict.transaction_version), verdict.family), ALL):
+            counts.setdefault(row, Counter()).update(records=1, equal=verdict.equal)
+    yield f"{'release':<8} {'level':>5}  {'family':<9} {'records':>7} {'equal':>6} {'differ':>6}"
+    for (release, level, family), count in sorted(counts.items()):
+        records, equal = count["records"], count["equal"]
+        yield f"{release:<8} {level:>5}  {family:<9} {records:>7} {equal:>6} {records - equal:>6}"
 
 
 def _differences(verdicts: Sequence[RecordVerdict]) -> list[str]:

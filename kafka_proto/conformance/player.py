@@ -256,12 +256,16 @@ class Player:
         }
 
 
+def as_batch(row: list[Any], producer_id: int) -> RecordBatch:
+    """Return a batch as a record has it, of a producer."""
+    offset, _, epoch, sequence, kind, values = row
+    marker = Marker(values[0]) if kind.endswith("+ctl") else None
+    return RecordBatch(tuple(values), producer_id, epoch, sequence, kind.startswith("txn"), marker, base_offset=offset)
+
+
 def shown(rows: Iterable[list[Any]], aborted: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the records that a consumer of committed records shows of batches, as ours does."""
-    batches = [
-        RecordBatch(tuple(values), producer, epoch, sequence, kind.startswith("txn"),
-                    Marker(values[0]) if kind.endswith("+ctl") else None, base_offset=offset)
-        for offset, producer, epoch, sequence, kind, values in rows]
+    batches = [as_batch(row, row[1]) for row in rows]
     void = [AbortedTransaction(txn["producer_id"], txn["first_offset"], -1, -1) for txn in aborted]
     return [str(record) for record in visible(batches, void)]
 

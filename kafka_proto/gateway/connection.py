@@ -103,7 +103,9 @@ class Connection:
                     raise Malformed(f"more than {self._most_pipelined} requests wait for their answer")
                 request = self._taken(frame)
                 if request.api_key == API_VERSIONS:
-                    to_send += self.send(request.number, self._api_versions(request))
+                    is_offered = self._offer.takes(API_VERSIONS, request.version)
+                    to_send += self.send(request.number, unsupported_api_versions(self._offer) if not is_offered
+                                         else answer_api_versions(self._offer, request.version, request.message))
                 else:
                     events.append(request)
         except Malformed as reason:
@@ -133,10 +135,21 @@ class Connection:
         self._under_way.append(_Answer(request))
         return request
 
-    def _api_versions(self, request: WireRequest) -> Fields:
-        if not self._offer.takes(API_VERSIONS, request.version):
-            return unsupported_api_versions(self._offer)
-        return answer_api_versions(self._offer, request.version, request.message)
+
+def read_head(source: Source) -> tuple[int, int, int]:
+    """Return API, version and correlation id of a request. Raises Malformed."""
+    head = source.take(8)
+    api_key, version = (int.from_bytes(head[at : at + 2], "big", signed=True) for at in (0, 2))
+    return api_key, version, int.from_bytes(head[4:], "big", signed=True)
+
+
+def read_client_id(source: Source) -> str | None:
+    """Return what follows in each request. Raises Malformed."""
+    length = int.from_bytes(source.take(2), "big", signed=True)
+    try:
+        return None if length < 0 else source.take(length).decode()
+    except UnicodeDecodeError:
+        raise Malformed("the client id is not UTF-8") from None
 
 
 def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
@@ -146,18 +159,12 @@ def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     does not offer. Of ApiVersions any version is a request, in which nothing is read then (KIP-511).
     """
     source = Source(frame)
-    fixed = source.take(8)
-    api_key, version = int.from_bytes(fixed[:2], "big", signed=True), int.from_bytes(fixed[2:4], "big", signed=True)
-    correlation_id = int.from_bytes(fixed[4:], "big", signed=True)
+    api_key, version, correlation_id = read_head(source)
     if not offer.takes(api_key, version):
         if api_key == API_VERSIONS:
             return WireRequest(number, api_key, version, correlation_id, None, {})
         raise Malformed(f"version {version} of API {api_key}, which is not offered")
-    length = int.from_bytes(source.take(2), "big", signed=True)
-    try:
-        client_id = None if length < 0 else source.take(length).decode()
-    except UnicodeDecodeError:
-        raise Malformed("the client id is not UTF-8") from None
+    client_id = read_client_id(source)
     if has_flexible_header("request", api_key, version):
         read_tags(source, {})
     message = read_message("request", api_key, version, source)

@@ -30,13 +30,8 @@ class Waits:
     until: int
 
 
-@attrs.frozen
-class Reply:
-    """The response to a request; None where none is written. With `closes` the connection ends."""
-
-    response: Fields | None
-    closes: str | None = None
-    """Why."""
+class Closing(Exception):
+    """The connection ends in place of an answer; the message says why."""
 
 
 @attrs.frozen
@@ -46,7 +41,8 @@ class Refused:
     answer: object
 
 
-Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Reply]
+Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Fields | None]
+"""It returns None where no response is written."""
 
 
 @attrs.frozen
@@ -132,27 +128,7 @@ def answering(kind: Any, **more: Any) -> Api:
     """Return the handler of an API that asks one thing, and tells its answer as it is."""
 
     def handling(here: AskedBroker, request: WireRequest) -> Handling:
-        return Reply(told((yield from ask(asking(kind, request, **more)))))
-
-    return handling
-
-
-def of_group(api: Api) -> Api:
-    """Return the handler of an API of groups: who is elected and has not read their log says that it loads."""
-
-    @wraps(api)
-    def handling(here: AskedBroker, request: WireRequest) -> Handling:
-        handler, answers = api(here, request), None
-        while True:
-            try:
-                asked = next(handler) if answers is None else handler.send(answers)
-            except StopIteration as done:
-                reply: Reply = done.value
-                return reply
-            answers = yield asked
-            if here.loads_groups:
-                answers = tuple(attrs.evolve(answer, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
-                                if answer.error is Error.NOT_COORDINATOR else answer for answer in answers)
+        return told((yield from ask(asking(kind, request, **more))))
 
     return handling
 
@@ -162,7 +138,7 @@ def at_once(look: Callable[[AskedBroker, WireRequest], Fields]) -> Api:
 
     @wraps(look)
     def handling(here: AskedBroker, request: WireRequest) -> Handling:
-        return Reply(look(here, request))
+        return look(here, request)
         yield  # nothing: what makes it a generator
 
     return handling

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Injected
 
@@ -44,10 +43,8 @@ class FaultsUnderWay:
 
     rules: tuple[RequestFault, ...] = ()
     held: tuple[Held, ...] = ()
-    brokers: FrozenMap[int, tuple[Injected, ...]] = FrozenMap()
-    """Faults of each broker that do not let it take requests."""
-    links: tuple[Injected, ...] = ()
-    """Faults between two brokers."""
+    lasting: tuple[Injected, ...] = ()
+    """Faults of brokers, which do not let them take requests, and those between two."""
 
     def hit(self, name: str) -> tuple[FaultsUnderWay, tuple[Injected, ...]]:
         """Count a request for each rule of its name, and return the faults that hit it."""
@@ -55,18 +52,13 @@ class FaultsUnderWay:
         found = (rule.fault for rule in rules if rule.fault.request == name and rule.fault.nth in (0, rule.seen))
         return attrs.evolve(self, rules=rules), tuple(found)
 
-    def is_stalled(self, broker: int) -> bool:
-        """Say whether a broker takes no requests."""
-        return broker in self.brokers
+    def of_broker(self, broker: int) -> tuple[Injected, ...]:
+        """Return the faults that keep a broker from taking requests."""
+        return tuple(fault for fault in self.lasting if fault.broker == broker and not fault.other)
 
     def is_down(self, broker: int) -> bool:
         """Say whether a broker crashed and did not start again."""
-        return any(fault.kind == "crash" for fault in self.brokers.get(broker, ()))
-
-    def stalled_by(self, broker: int) -> tuple[int, int] | None:
-        """Return which fault keeps a broker from taking requests, and until when; None where none does."""
-        fault = self.brokers.get(broker, (None,))[-1]
-        return None if fault is None else (fault.number, until(fault))
+        return any(fault.kind == "crash" for fault in self.of_broker(broker))
 
     def holds(self, number: int) -> bool:
         """Say whether a fault holds a request back."""
@@ -75,15 +67,13 @@ class FaultsUnderWay:
     @property
     def deadline(self) -> int | None:
         """Return when something is over."""
-        times = (*(each.until for each in self.held), *map(until, self._lasting()))
+        times = (*(each.until for each in self.held), *map(until, self.lasting))
         return min((at for at in times if at != FOREVER), default=None)
 
     def over(self, now: int) -> tuple[int, ...]:
-        """Return the numbers of faults of brokers whose time is over."""
-        return tuple(fault.number for fault in self._lasting() if until(fault) != FOREVER and until(fault) <= now)
-
-    def _lasting(self) -> tuple[Injected, ...]:
-        return (*(fault for faults in self.brokers.values() for fault in faults), *self.links)
+        """Return the numbers of faults whose time is over, first those of brokers, one broker after the other."""
+        in_turn = sorted(self.lasting, key=lambda fault: (fault.other != 0, fault.broker * (not fault.other)))
+        return tuple(fault.number for fault in in_turn if FOREVER != until(fault) <= now)
 
 
 def until(fault: Injected) -> int:

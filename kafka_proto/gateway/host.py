@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import attrs
 
@@ -19,8 +20,8 @@ from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
-from kafka_proto.gateway.context import AskedBroker, Reply, Waits
-from kafka_proto.gateway.faults import FOREVER, NO_CONNECTION, FaultsUnderWay, Held, RequestFault, Token
+from kafka_proto.gateway.context import AskedBroker, Closing, Waits
+from kafka_proto.gateway.faults import FOREVER, NO_CONNECTION, FaultsUnderWay, Held, RequestFault, Token, until
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
     OF_REQUESTS,
@@ -42,6 +43,11 @@ from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
 from kafka_proto.gateway.under_way import ServedConnection, UnderWay, name_of, words_of
 from kafka_proto.log import PartitionLog
+from kafka_proto.requests import Error
+
+OF_GROUPS = (apis.OFFSET_COMMIT, apis.JOIN_GROUP, apis.HEARTBEAT, apis.LEAVE_GROUP, apis.SYNC_GROUP,
+             apis.TXN_OFFSET_COMMIT)
+"""What a coordinator of groups answers."""
 
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
 
@@ -108,7 +114,9 @@ class Host:
             self._begin(given, outputs)
         elif isinstance(given, Ended):
             self._end(given.number, outputs)
-        self._let_go(given.now, outputs)
+        for number in self.faults.over(given.now):
+            self._end(number, outputs)
+        self._release(lambda each: FOREVER != each.until <= given.now, outputs)
         self.cluster.pass_time(given.now)
         self._go_on_everywhere(outputs)
         return outputs
@@ -130,7 +138,7 @@ class Host:
         """Look at the next requests of a connection, one after the other, until one has to wait."""
         client = self.clients.get(number)
         while client is not None and number in self.clients and client.asked is None and client.waiting:
-            if self.faults.is_stalled(client.broker):
+            if self.faults.of_broker(client.broker):
                 return
             client.asked = client.waiting.popleft()
             self._look_at(number, client, client.asked, outputs)
@@ -162,7 +170,7 @@ class Host:
     def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:
         """Let a broker take a request, and answer it if it can at once."""
         here = AskedBroker(self.settings, self.cluster, broker, transaction)
-        each = UnderWay(token, broker, request, transaction, TABLE[request.api_key](here, request))
+        each = UnderWay(token, here, request, TABLE[request.api_key](here, request))
         self.under_way.append(each)
         self._work(each, None, outputs)
 
@@ -172,22 +180,27 @@ class Host:
         while True:
             try:
                 wanted = next(each.handling) if answers is None else each.handling.send(answers)
-            except StopIteration as done:
+            except (StopIteration, Closing) as done:
                 self.under_way.remove(each)
-                self._answer(each, done.value, outputs)
+                self._answer(each, done, outputs)
                 return
             if isinstance(wanted, Waits):
                 each.asked, each.until, each.changes = (), wanted.until, self.cluster.changes
                 return
             each.asked = tuple(
-                self.cluster.send(one, f"b{each.broker}", f"c{each.token[0]}", each.transaction) for one in wanted)
+                self.cluster.send(one, each.here.name, f"c{each.token[0]}", each.here.transaction) for one in wanted)
             self._look()
             if not all(number in self.cluster.answers for number in each.asked):
                 return
             answers = self._taken(each)
 
-    def _taken(self, each: UnderWay) -> tuple[object, ...]:
-        return tuple(self.cluster.answers.pop(number) for number in each.asked)
+    def _taken(self, each: UnderWay) -> tuple[Any, ...]:
+        """Take what was answered; a coordinator of groups that has not read their log says that it loads."""
+        answers: tuple[Any, ...] = tuple(self.cluster.answers.pop(number) for number in each.asked)
+        if each.request.api_key not in OF_GROUPS or not each.here.loads_groups:
+            return answers
+        return tuple(attrs.evolve(answer, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
+                     if answer.error is Error.NOT_COORDINATOR else answer for answer in answers)
 
     def _look(self) -> None:
         """Note what was committed, and what is gone."""
@@ -202,27 +215,27 @@ class Host:
             if before.get(name) is not log:
                 self.observed = logged(self.observed, name, log)
 
-    def _answer(self, each: UnderWay, reply: Reply, outputs: list[Output]) -> None:
+    def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:
         self._look()
         number, place = each.token
         client = self.clients.get(number)
         if client is None or client.asked is None or client.asked.number != place:
             return
-        if client.loses or reply.closes is not None:
-            outputs.append(Close(number, reply.closes or "a fault lost the answer"))
+        if client.loses or isinstance(done, Closing):
+            outputs.append(Close(number, str(done) if isinstance(done, Closing) else "a fault lost the answer"))
             self._forget(number)
             return
-        if reply.response is not None:
-            self.observed = answered(self.observed, client.asked, each.transaction, reply.response,
-                                     self.cluster.entries)
-        self._write(number, client.connection.send(place, reply.response), outputs)
+        if done.value is not None:
+            self.observed = answered(
+                self.observed, client.asked, each.here.transaction, done.value, self.cluster.entries)
+        self._write(number, client.connection.send(place, done.value), outputs)
         client.transactions.pop(place, None)
         client.asked = None
         self._resumed.append(number)
 
     def _write(self, number: int, data: bytes, outputs: list[Output]) -> None:
         client = self.clients[number]
-        if self.faults.is_stalled(client.broker):
+        if self.faults.of_broker(client.broker):
             client.unsent += data
         elif data:
             outputs.append(Write(number, data))
@@ -242,7 +255,7 @@ class Host:
         """Say whether what a request waits for has come. One that looks again does so where something happened."""
         if each.asked:
             return all(number in self.cluster.answers for number in each.asked)
-        if self.faults.is_stalled(each.broker):
+        if self.faults.of_broker(each.here.asked):
             return False
         return each.until <= self.cluster.now or each.changes != self.cluster.changes
 
@@ -258,25 +271,24 @@ class Host:
                 if p in self.cluster.placement.all_partitions:
                     self.cluster.elect(p)
             return
-        if fault.other:
-            self._link((*self.faults.links, fault))
-            return
-        now = (*self.faults.brokers.get(fault.broker, ()), fault)
-        self.faults = attrs.evolve(self.faults, brokers=self.faults.brokers.set(fault.broker, now))
+        self.faults = attrs.evolve(self.faults, lasting=(*self.faults.lasting, fault))
         if fault.kind == "crash":
             for number in self._clients_of(fault.broker):
                 outputs.append(Close(number, f"b{fault.broker} crashed"))
                 self._forget(number)
             held = tuple(each for each in self.faults.held if each.broker != fault.broker)
             self.faults = attrs.evolve(self.faults, held=held)
-            self.under_way = [each for each in self.under_way if each.broker != fault.broker]
-        self._silence()
+            self.under_way = [each for each in self.under_way if each.here.asked != fault.broker]
+        self._silence(fault)
 
-    def _silence(self) -> None:
-        """Let brokers be down, cut off and paused as faults say."""
-        of = {kind: frozenset(f"b{broker}" for broker, faults in self.faults.brokers.items()
-                              if any(fault.kind == kind for fault in faults))
-              for kind in OF_BROKERS}
+    def _silence(self, changed: Injected) -> None:
+        """Let brokers be down, cut off and paused, or pairs of them cut off from each other, as faults say."""
+        if changed.other:
+            self.cluster.cut_link(frozenset(
+                frozenset((f"b{fault.broker}", f"b{fault.other}")) for fault in self.faults.lasting if fault.other))
+            return
+        of = {kind: frozenset(f"b{fault.broker}" for fault in self.faults.lasting
+                              if fault.kind == kind and not fault.other) for kind in OF_BROKERS}
         for broker in sorted(of["crash"] - self.cluster.down):
             self.cluster.crash(broker)
         self.cluster.isolate(of["partition"])
@@ -284,26 +296,16 @@ class Host:
         for broker in sorted(self.cluster.down - of["crash"]):
             self.cluster.start(broker)
 
-    def _link(self, cut: tuple[Injected, ...]) -> None:
-        """Let faults between brokers be these."""
-        self.faults = attrs.evolve(self.faults, links=cut)
-        self.cluster.cut_link(frozenset(frozenset((f"b{fault.broker}", f"b{fault.other}")) for fault in cut))
-
     def _end(self, number: int, outputs: list[Output]) -> None:
         """End a fault, whatever it is."""
+        ended = [fault for fault in self.faults.lasting if fault.number == number]
         self.faults = attrs.evolve(
-            self.faults, rules=tuple(rule for rule in self.faults.rules if rule.fault.number != number))
-        if any(fault.number == number for fault in self.faults.links):
-            self._link(tuple(fault for fault in self.faults.links if fault.number != number))
-        for broker, faults in self.faults.brokers.items():
-            left = tuple(fault for fault in faults if fault.number != number)
-            if len(left) == len(faults):
-                continue
-            brokers = self.faults.brokers.set(broker, left) if left else self.faults.brokers.without(broker)
-            self.faults = attrs.evolve(self.faults, brokers=brokers)
-            self._silence()
-            if not left:
-                self._resume(broker, outputs)
+            self.faults, rules=tuple(rule for rule in self.faults.rules if rule.fault.number != number),
+            lasting=tuple(fault for fault in self.faults.lasting if fault.number != number))
+        for fault in ended:
+            self._silence(fault)
+            if not fault.other and not self.faults.of_broker(fault.broker):
+                self._resume(fault.broker, outputs)
         self._release(lambda each: each.number == number, outputs)
 
     def _resume(self, broker: int, outputs: list[Output]) -> None:
@@ -317,12 +319,6 @@ class Host:
     def _clients_of(self, broker: int) -> list[int]:
         """Return a broker's connections by number, in whatever order they were opened."""
         return sorted(number for number, client in self.clients.items() if client.broker == broker)
-
-    def _let_go(self, now: int, outputs: list[Output]) -> None:
-        """End what is over by now."""
-        for number in self.faults.over(now):
-            self._end(number, outputs)
-        self._release(lambda each: FOREVER != each.until <= now, outputs)
 
     def _release(self, is_free: Callable[[Held], bool], outputs: list[Output]) -> None:
         """Let brokers take requests that were held back, first those whose clients are still there."""
@@ -346,10 +342,12 @@ class Host:
         requests = client.connection.open_requests
         if held is None and client.asked is not None:
             requests = requests[1:]
-        stalled = self.faults.stalled_by(client.broker) if held is None else (held.number, held.until)
-        if stalled is not None and requests:
+        stalled = [(fault.number, until(fault)) for fault in self.faults.of_broker(client.broker)]
+        if held is not None:
+            stalled = [(held.number, held.until)]
+        if stalled and requests:
             kept = tuple((request, client.transactions.get(request.number, NOBODY)) for request in requests)
-            late = Held(*stalled, client.broker, NO_CONNECTION, kept)
+            late = Held(*stalled[-1], client.broker, NO_CONNECTION, kept)
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, late))
         self._forget(number)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import attrs
 
@@ -93,12 +92,6 @@ class Offer:
         return first <= version <= last
 
 
-@cache
-def known_apis() -> frozenset[int]:
-    """Return the APIs that some release offers and that may be served here."""
-    return frozenset(api for ranges in RELEASES.values() for api in ranges)
-
-
 def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> Offer:
     """Return what a broker of a release offers, of the APIs that are served.
 
@@ -109,7 +102,7 @@ def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> O
     if transaction_version not in LEVELS[release]:
         known = ", ".join(map(str, LEVELS[release]))
         raise ValueError(f"Kafka {release} has transaction.version {known}, not {transaction_version}")
-    unknown = sorted({*served} - known_apis())
+    unknown = sorted({*served}.difference(*RELEASES.values()))
     if unknown:
         raise ValueError(f"API {unknown[0]} is in no table of a release")
     ranges = {}
@@ -138,7 +131,8 @@ def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
     if version >= 3 and not all(SOFTWARE.fullmatch(text) for text in software):
         return {"version": version, "error_code": INVALID_REQUEST}
     keys = tuple(
-        {"api_key": api, "min_version": _announced_from(offer, api, first), "max_version": last}
+        {"api_key": api, "max_version": last,
+         "min_version": ANNOUNCED_PRODUCE_FROM if api == PRODUCE and offer.release >= "4" else first}
         for api, (first, last) in offer.ranges.items()
     )
     feature, highest = "transaction.version", LEVELS[offer.release][-1]
@@ -147,7 +141,3 @@ def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
     finalised = ({"name": feature, "max_version_level": level, "min_version_level": level},) if level else ()
     return {"version": version, "error_code": 0, "api_keys": keys, "supported_features": supported,
             "finalized_features": finalised, "finalized_features_epoch": 1}
-
-
-def _announced_from(offer: Offer, api: int, first: int) -> int:
-    return ANNOUNCED_PRODUCE_FROM if api == PRODUCE and offer.release >= "4" else first

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from harness.model import Refusal, Rule, Scenario, Timed, unknown
+from harness.model import Refusal, Rule, Scenario, unknown
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Settings, TimedFault
@@ -161,11 +161,8 @@ class _Part:
             if kind is None or not all(re.fullmatch("b[0-9]+", who) for who in timed.who):
                 raise self._wrong(f"{timed.kind} of {' and '.join(timed.who)} cannot be had with real connections")
             one, *other = map(self._broker, timed.who)
-            yield TimedFault(self._scaled(timed.at_ms), kind, broker=one, for_ms=self._lasting(timed),
-                             other=other[0] if other else 0)
-
-    def _lasting(self, timed: Timed) -> int | None:
-        return None if timed.until_ms is None else self._scaled(timed.until_ms - timed.at_ms)
+            yield TimedFault(self._scaled(timed.at_ms), kind, broker=one, other=other[0] if other else 0,
+                             for_ms=None if timed.until_ms is None else self._scaled(timed.until_ms - timed.at_ms))
 
     def _by_chance(self, scenario: Scenario) -> list[TimedFault]:
         """Return faults as often as the scenario may choose them; of what is lost, half are answers."""

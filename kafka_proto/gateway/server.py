@@ -125,7 +125,7 @@ class Server:
                 say(number, timed)
 
     def _take(self, given: Input) -> None:
-        before = self.host.faults.brokers
+        before = self.host.faults.lasting
         try:
             outputs = self.host.take(given)
         except Exception:
@@ -138,7 +138,7 @@ class Server:
                 outbox.put(output.data)
             elif outbox is not None and isinstance(output, Close):
                 outbox.end()
-        if self.host.faults.brokers is not before:
+        if self.host.faults.lasting is not before:
             self._start_or_stop()
         self._changed.set()
 

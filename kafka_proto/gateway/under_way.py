@@ -9,7 +9,7 @@ import attrs
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.connection import Connection, WireRequest
-from kafka_proto.gateway.context import Handling
+from kafka_proto.gateway.context import AskedBroker, Handling
 from kafka_proto.gateway.faults import FOREVER, Token
 
 
@@ -37,9 +37,8 @@ class UnderWay:
     """A request that a broker has taken and not answered: what it asked and waits for, or until when it looks again."""
 
     token: Token
-    broker: int
+    here: AskedBroker
     request: WireRequest
-    transaction: str
     handling: Handling
     asked: tuple[int, ...] = ()
     """Correlation ids."""

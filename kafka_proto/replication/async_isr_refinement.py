@@ -67,7 +67,10 @@ def refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinem
 
 
 def abstract(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
-    """Return the module's state that a state of the actors stands for. Raises ValueError: see `checked`."""
+    """Return the module's state that a state of the actors stands for, and what is remembered of it.
+
+    Raises ValueError where the leader's high watermark rises above what the module's would be.
+    """
     q: Quorum = view[CONTROLLER].partition
     elected = next((n for n, request in enumerate(q.announced) if request.leader is not None), None)
     if elected is None or {request.leader for request in q.announced[elected:]} != {q.announced[elected].leader}:
@@ -75,91 +78,43 @@ def abstract(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[Mappi
     leader = q.announced[elected].leader
     assert leader is not None
     as_named = {leader: LEADER, LEADER: leader}
-    first = q.announced[elected].isr
-    missing = sorted(frozenset(k.replicas) - first)
+    missing = sorted(frozenset(k.replicas) - q.announced[elected].isr)
     offset = len(missing) - (elected + 1)
-    return AsyncIsrMapped(k, q, view[leader], before, leader, as_named, tuple(missing), offset).state()
 
+    def message(isr: Isr, partition_epoch: int) -> IsrMessage:
+        """Return an ISR under the module's names, and a partition epoch as a version."""
+        return IsrMessage(frozenset(as_named.get(name, name) for name in isr), partition_epoch + offset)
 
-@attrs.frozen
-class AsyncIsrMapped:
-    """One state, mapped: what its parts need to know of each other."""
-
-    k: AsyncIsrNames
-    q: Quorum
-    s: ReplicaState
-    before: AsyncIsrGhost
-    leader: str
-    as_named: Mapping[str, str]
-    missing: tuple[str, ...]
-    """Who was out of the ISR before anybody led: they have left it one by one, in the module."""
-    offset: int
-    """From a partition epoch to a version."""
-
-    def state(self) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
-        """Return the state of the module, and what is remembered of it."""
-        was, s = self.before.state, self.s
-        leads = s.active and s.leader == self.leader
-        state = dict(was)
-        proposals = self.before.proposals
-        if leads:
-            state.update(self.known_to_the_leader())
-            proposals |= frozenset(() if s.proposal is None else (s.proposal,))
-        version = self.version(self.q.partition_epoch)
-        lapsed = self.before.lapsed | frozenset(
-            p for p in proposals
-            if self.version(p.partition_epoch) == version and not are_eligible(self.q, p.broker_epochs)
-        )
-        proposals -= lapsed
-        state["requests"] = frozenset(self.message(p.new_isr, p.partition_epoch) for p in proposals)
-        state["updates"] = was["updates"] | self.updates()
-        state[slot("controllerState", "isr")] = self.named(self.q.isr)
-        state[slot("controllerState", "version")] = version
-        mark = s.high_watermark if leads else self.before.high_watermark
-        self.checked(state, mark)
-        return state, AsyncIsrGhost(FrozenMap(state), proposals, lapsed, mark)
-
-    def known_to_the_leader(self) -> dict[str, Value]:
-        """Return `leaderState`. What the leader has heard of a follower stays true, also where it forgets it."""
-        s = self.s
-        known: dict[str, Value] = {
-            slot("leaderState", "isr"): self.named(s.isr),
-            slot("leaderState", "version"): self.version(s.partition_epoch),
-            slot("leaderState", "pendingIsr"): self.named(frozenset() if s.proposal is None else s.proposal.new_isr),
-            slot("leaderState", "pendingVersion"): (
-                NIL if s.proposal is None else self.version(s.proposal.partition_epoch)
-            ),
+    s: ReplicaState = view[leader]
+    state, proposals, mark = dict(before.state), before.proposals, before.high_watermark
+    if s.active and s.leader == leader:
+        mark, known, pending = s.high_watermark, message(s.isr, s.partition_epoch), IsrMessage(frozenset(), NIL)
+        if s.proposal is not None:
+            pending = message(s.proposal.new_isr, s.proposal.partition_epoch)
+            proposals |= {s.proposal}
+        state |= {
+            slot("leaderState", "isr"): known.isr, slot("leaderState", "version"): known.version,
+            slot("leaderState", "pendingIsr"): pending.isr, slot("leaderState", "pendingVersion"): pending.version,
         }
-        for name in self.k.replicas:
-            of = slot("leaderState", "offsets", self.as_named.get(name, name))
-            heard = len(s.log) if name == self.leader else known_end_offset(s, name) or 0
-            known[of] = max(self.before.state[of], heard)
-        return known
-
-    def updates(self) -> frozenset[IsrMessage]:
-        """Return the controller's last word, and the first ones, of those who were out before anybody led."""
-        found = {
-            IsrMessage(self.named(frozenset(self.k.replicas) - frozenset(self.missing[: n + 1])), n + 1)
-            for n in range(len(self.missing))
-        }
-        now = self.message(self.q.isr, self.q.partition_epoch)
-        return frozenset(found | ({now} if now.version > 0 else set()))
-
-    def checked(self, state: Mapping[str, Value], mark: int) -> None:
-        """Compare high watermarks. Raises ValueError where the leader's rises above what the module's would be."""
-        allowed = async_isr.high_watermark(self.k, View(state))
-        if mark > max(allowed, self.before.high_watermark):
-            raise ValueError(f"the high watermark rises to {mark}, and those who count have reached {allowed}")
-
-    def version(self, partition_epoch: int) -> int:
-        return partition_epoch + self.offset
-
-    def message(self, isr: Isr, partition_epoch: int) -> IsrMessage:
-        return IsrMessage(self.named(isr), self.version(partition_epoch))
-
-    def named(self, isr: Isr) -> Isr:
-        """Return an ISR under the module's names."""
-        return frozenset(self.as_named.get(name, name) for name in isr)
+        for name in k.replicas:  # what the leader has heard of a follower stays true, also where it forgets it
+            of = slot("leaderState", "offsets", as_named.get(name, name))
+            heard = len(s.log) if name == leader else known_end_offset(s, name) or 0
+            state[of] = max(before.state[of], heard)
+    lapsed = before.lapsed | {
+        p for p in proposals if p.partition_epoch == q.partition_epoch and not are_eligible(q, p.broker_epochs)
+    }
+    proposals -= lapsed
+    now = message(q.isr, q.partition_epoch)
+    left = (  # those who were out of the ISR before anybody led have left it one by one, in the module
+        message(frozenset(k.replicas) - frozenset(missing[:n]), n - offset) for n in range(1, len(missing) + 1)
+    )
+    state["requests"] = frozenset(message(p.new_isr, p.partition_epoch) for p in proposals)
+    state["updates"] = before.state["updates"] | frozenset((*left, *((now,) if now.version > 0 else ())))
+    state |= {slot("controllerState", "isr"): now.isr, slot("controllerState", "version"): now.version}
+    allowed = async_isr.high_watermark(k, View(state))
+    if mark > max(allowed, before.high_watermark):
+        raise ValueError(f"the high watermark rises to {mark}, and those who count have reached {allowed}")
+    return state, AsyncIsrGhost(FrozenMap(state), proposals, lapsed, mark)
 
 
 TYPES: tuple[type, ...] = (AsyncIsrGhost,)

@@ -9,7 +9,7 @@ import attrs
 from harness.model import Reason, View
 from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.quorum import Quorum
-from kafka_proto.replication.replica_state import Replica, ReplicaState, follows, leads
+from kafka_proto.replication.replica_state import Replica, ReplicaState, leads
 
 
 @attrs.frozen
@@ -57,7 +57,7 @@ class ReplicaChecks:
     def follower_log_matches(self, view: View, leader: str, follower: str) -> Reason:
         """R3: a follower in its leader's epoch agrees with it in all that both hold."""
         one, other = self.replica(view, leader), self.replica(view, follower)
-        if not leads(self.k[leader], one) or not follows(self.k[follower], other):
+        if not leads(self.k[leader], one) or not other.active or other.becoming is not None:
             return None
         if other.leader != leader or other.leader_epoch != one.leader_epoch:
             return None

@@ -18,12 +18,6 @@ from kafka_proto.replication.messages import (
     ReplicaError,
 )
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState, Response, then, truncated
-from kafka_proto.replication.truncation import EpochEnd
-
-
-def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
-    """Follow the leader that a request names, if any, as the version has it (`BecomeFollower...`)."""
-    return keep_log(k, s, announced) if announced.leader is None else k.version.follow(k, s, announced)
 
 
 def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
@@ -77,8 +71,7 @@ def truncate_to_end_offset(
     k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsrRequest
 ) -> ReplicaOutcome:
     """KIP-101: cut the log by the answer, or to the own high watermark where the leader cannot tell."""
-    answer = None if response.answer is None else response.answer.end_offset
-    return follow_from(k, s, announced, truncation.or_high_watermark(answer, s.high_watermark))
+    return follow_from(k, s, announced, truncation.or_high_watermark(response.answer, s.high_watermark))
 
 
 def truncate_or_ask_again(
@@ -105,25 +98,23 @@ def fetch(k: Replica, s: ReplicaState) -> ReplicaOutcome:
 
 
 def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> ReplicaOutcome:
-    """Append the record that was fetched and take the high watermark over (`FollowerReplicate`), then fetch on."""
+    """Append the record that was fetched and take the high watermark over (`FollowerReplicate`), then fetch on.
+
+    Where the fetch has failed, cut the log by what the leader said of it (`FollowerTruncate`).
+    """
     if not is_awaited(s, response):
         return ReplicaOutcome(s, detail="not awaited")
     if response.error is ReplicaError.DIVERGING_EPOCH:
         assert response.diverging_epoch is not None
-        return truncate(k, s, response.diverging_epoch)
+        cut, _ = truncation.narrowed(s.log, response.diverging_epoch)
+        after = truncated(s, cut)
+        return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
     if response.error is not ReplicaError.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
     flush = k.flushes_each and response.entry is not None
     return then(ReplicaOutcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
-
-
-def truncate(k: Replica, s: ReplicaState, answer: EpochEnd) -> ReplicaOutcome:
-    """Cut the log by what the leader said of a fetch that failed, and fetch again (`FollowerTruncate`)."""
-    cut, _ = truncation.narrowed(s.log, answer)
-    after = truncated(s, cut)
-    return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
 
 
 def is_awaited(s: ReplicaState, response: Response) -> bool:

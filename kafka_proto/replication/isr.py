@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 from kafka_proto.replication.log import record_at
 from kafka_proto.replication.records import AnyLog, Isr
 
@@ -28,53 +25,19 @@ def shrink_to_nobody(replica: str, leader: str | None, isr: Isr) -> tuple[str | 
     return shrink_by_controller(replica, leader, isr)
 
 
-class IsrLeader(Protocol):
-    """What a leader knows when it lets a replica in."""
-
-    @property
-    def isr(self) -> Isr: ...
-    @property
-    def high_watermark(self) -> int: ...
-    @property
-    def log(self) -> AnyLog: ...
-    @property
-    def end_offset(self) -> int: ...
-    @property
-    def leader_epoch(self) -> int: ...
+def may_expand(end_offset: int, high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:
+    """Say whether a leader may let in who holds its log up to an offset (`LeaderExpandIsr`)."""
+    return is_caught_up(high_watermark, len(leader_log), end_offset)
 
 
-def may_expand(leader: IsrLeader, follower: str, end_offset: Callable[[], int | None]) -> bool:
-    """Say whether a leader may let a replica into the ISR (`LeaderExpandIsr`).
-
-    `end_offset` gives up to where it holds the log, None where it does not follow or was not heard of.
-    """
-    if follower in leader.isr:
-        return False
-    end = end_offset()
-    return end is not None and is_caught_up(leader.high_watermark, leader.end_offset, end)
-
-
-def may_expand_in_epoch(leader: IsrLeader, follower: str, end_offset: Callable[[], int | None]) -> bool:
+def may_expand_in_epoch(end_offset: int, high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:
     """KIP-320: say the same; the high watermark has reached the leader's epoch, too (`FencedLeaderExpandIsr`)."""
-    if follower in leader.isr:
-        return False
-    end = end_offset()
-    if end is None or end < leader.high_watermark:
-        return False
-    return is_in_current_epoch(leader.high_watermark, leader.log, leader.leader_epoch)
+    return end_offset >= high_watermark and is_in_current_epoch(high_watermark, leader_log, leader_epoch)
 
 
 def is_caught_up(end_offset: int, leader_end_offset: int, follower_end_offset: int) -> bool:
     """Say whether leader and follower both hold the record below `end_offset` (`IsFollowerCaughtUp`)."""
     return end_offset <= leader_end_offset and end_offset <= follower_end_offset
-
-
-def is_caught_up_to_leader_epoch(end_offset: int, leader_log: AnyLog, follower_log: AnyLog) -> bool:
-    """Say whether the records below `end_offset` have one epoch (`IsFollowerCaughtUpToLeaderEpoch`)."""
-    if end_offset == 0:
-        return True
-    followers = record_at(follower_log, end_offset - 1)
-    return followers is not None and has_epoch_below(leader_log, end_offset, followers.epoch)
 
 
 def has_epoch_below(leader_log: AnyLog, end_offset: int, epoch: int) -> bool:

@@ -15,13 +15,3 @@ def is_true_leader(
 ) -> bool:
     """Say whether a replica that believes in (`leader`, `leader_epoch`) leads in the quorum's eyes (`IsTrueLeader`)."""
     return quorum_leader == replica and leader == replica and leader_epoch == quorum_epoch
-
-
-def leaders_named(replicas: tuple[str, ...], nobody: str) -> tuple[str, ...]:
-    """S10, as written: the leader of a request is looked for among the replicas, so one without is never obeyed."""
-    return replicas
-
-
-def leaders_or_nobody(replicas: tuple[str, ...], nobody: str) -> tuple[str, ...]:
-    """S10 repaired: whom a request that is obeyed may name."""
-    return (*replicas, nobody)

@@ -5,8 +5,6 @@ Every function takes the replica's constants and state, and returns a `ReplicaOu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import attrs
 
 from harness.model import FrozenMap, Message, Value
@@ -19,7 +17,6 @@ from kafka_proto.replication.messages import (
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
-    OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ReplicaError,
 )
@@ -32,6 +29,7 @@ from kafka_proto.replication.replica_state import (
     ReplicaOutcome,
     ReplicaState,
     Request,
+    Response,
     leads,
     then,
 )
@@ -62,18 +60,31 @@ def serve(k: Replica, s: ReplicaState, *new: Request) -> ReplicaOutcome:
     for request in new:
         parked = parked.set(request.source, request)
     for follower, request in parked.items() if leads(k, s) else ():
-        reply: Message | None
-        if isinstance(request, FetchRequest):
-            heard, reply = k.version.answer_fetch(k, s, request)
-            if heard is not None and heard != followers.get(follower):
-                followers = followers.set(follower, heard)
-        else:
-            reply = k.version.answer_look_up(k, s, request)
+        heard, reply = answer(k, s, request)
+        if heard is not None and heard != followers.get(follower):
+            followers = followers.set(follower, heard)
         if reply is not None:
             sent.append(reply)
             parked = parked.without(follower)
     changed = new or sent or followers is not s.followers
     return ReplicaOutcome(attrs.evolve(s, parked=parked, followers=followers) if changed else s, tuple(sent))
+
+
+def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | None, Response | None]:
+    """Return what a request tells of a follower, None where that does not count, and the answer, None for now.
+
+    KIP-320 fences: who is in an older epoch is refused, and who is in a newer one waits until that is known here.
+    """
+    fenced = k.version.fences and request.current_leader_epoch != s.leader_epoch
+    if fenced and request.current_leader_epoch > s.leader_epoch:
+        return None, None
+    error = ReplicaError.FENCED_LEADER_EPOCH if fenced else ReplicaError.NONE
+    if isinstance(request, FetchRequest):
+        return (None, fetched(k, s, request, error)) if fenced else k.version.answer_fetch(k, s, request)
+    return None, k.to(
+        request.source, OffsetsForLeaderEpochResponse, error=error, broker_epoch=request.broker_epoch,
+        answer=None if fenced else k.version.look_up(s.log, request.leader_epoch), correlation=request.correlation,
+    )
 
 
 def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
@@ -84,14 +95,6 @@ def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
         return heard, fetched(k, s, fetch, ReplicaError.NONE)
     return heard, None
-
-
-def answer_fetch_in_epoch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
-    """KIP-320: as above, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
-    if fetch.current_leader_epoch == s.leader_epoch:
-        return answer_fetch(k, s, fetch)
-    newer = fetch.current_leader_epoch > s.leader_epoch
-    return None, None if newer else fetched(k, s, fetch, ReplicaError.FENCED_LEADER_EPOCH)
 
 
 def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
@@ -109,42 +112,6 @@ def fetched(
     return k.to(
         fetch.source, FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
         broker_epoch=fetch.broker_epoch, correlation=fetch.correlation,
-    )
-
-
-def answer_end_offset(
-    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpochRequest
-) -> OffsetsForLeaderEpochResponse:
-    """KIP-101: say where the own log leaves an epoch, if it can tell."""
-    end_offset = truncation.end_offset_for_epoch(s.log, asked.leader_epoch)
-    return looked_up(k, asked, None if end_offset is None else truncation.EpochEnd(asked.leader_epoch, end_offset))
-
-
-def answer_largest_epoch(
-    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpochRequest
-) -> OffsetsForLeaderEpochResponse:
-    """KIP-279: say where the own log leaves the largest epoch that is not above one."""
-    return looked_up(k, asked, truncation.largest_epoch(s.log, asked.leader_epoch))
-
-
-def answer_look_up_in_epoch(
-    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpochRequest
-) -> OffsetsForLeaderEpochResponse | None:
-    """KIP-320: as KIP-279, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
-    if asked.current_leader_epoch == s.leader_epoch:
-        return answer_largest_epoch(k, s, asked)
-    newer = asked.current_leader_epoch > s.leader_epoch
-    return None if newer else looked_up(k, asked, None, ReplicaError.FENCED_LEADER_EPOCH)
-
-
-def looked_up(
-    k: Replica, asked: OffsetsForLeaderEpochRequest, answer: truncation.EpochEnd | None,
-    error: ReplicaError = ReplicaError.NONE,
-) -> OffsetsForLeaderEpochResponse:
-    """Return the answer to a look-up."""
-    return k.to(
-        asked.source, OffsetsForLeaderEpochResponse, error=error, answer=answer,
-        broker_epoch=asked.broker_epoch, correlation=asked.correlation,
     )
 
 
@@ -184,13 +151,8 @@ def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
         return False
     pending = s.proposal.new_isr if s.proposal is not None else frozenset()
     who = k.version.counted(s.isr, pending)
-    return hw.may_pass(s.high_watermark, known_end_offsets(k, s, who))
-
-
-def known_end_offsets(k: Replica, s: ReplicaState, who: Isr) -> Iterable[int | None]:
-    """Yield the end offset of each of these replicas, None for one that was not heard of in this epoch."""
-    for replica in sorted(who):
-        yield len(s.log) if replica == k.name else known_end_offset(s, replica)
+    ends = (len(s.log) if replica == k.name else known_end_offset(s, replica) for replica in sorted(who))
+    return hw.may_pass(s.high_watermark, ends)
 
 
 def known_end_offset(s: ReplicaState, follower: str) -> int | None:
@@ -212,9 +174,10 @@ def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
 
 def may_expand_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
     """Say whether a leader may propose to let a follower in (`LeaderExpandIsr` and its kin)."""
-    if not leads(k, s) or s.proposal is not None:
+    if not leads(k, s) or s.proposal is not None or follower in s.isr:
         return False
-    return k.version.may_expand(s, follower, lambda: known_end_offset(s, follower))
+    end = known_end_offset(s, follower)
+    return end is not None and k.version.may_expand(end, s.high_watermark, s.log, s.leader_epoch)
 
 
 def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
@@ -222,7 +185,7 @@ def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
     if not leads(k, s) or s.proposal is not None or follower not in s.isr or follower == k.name:
         return False
     end_offset = known_end_offset(s, follower)
-    return end_offset is None or not in_sync.is_caught_up(len(s.log), len(s.log), end_offset)
+    return end_offset is None or end_offset < len(s.log)
 
 
 def lagging(k: Replica, s: ReplicaState) -> Isr:

@@ -10,11 +10,6 @@ from kafka_proto.replication.records import NIL, AnyLog, WrittenRecord
 R = TypeVar("R", bound=WrittenRecord)
 
 
-def may_replicate(from_end_offset: int, to_end_offset: int, log_size: int) -> bool:
-    """Say whether one log has the record that the other needs next, and the other has room for it (`ReplicateTo`)."""
-    return to_end_offset < from_end_offset and to_end_offset != log_size
-
-
 def record_at(log: Sequence[R], offset: int) -> R | None:
     """Return the record at an offset, or None where the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
     return log[offset] if 0 <= offset < len(log) else None

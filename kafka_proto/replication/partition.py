@@ -67,7 +67,8 @@ def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> 
         return then(ReplicaOutcome(s, (), given_up, f"leads epoch {announced.leader_epoch}", flush=True), after)
     parked = {f: request for f, request in s.parked.items() if request.current_leader_epoch > announced.leader_epoch}
     s = attrs.evolve(s, parked=FrozenMap(parked), followers=FrozenMap(), proposal=None)
-    after = following.become_follower(k, s, announced)
+    follow = following.keep_log if announced.leader is None else k.version.follow
+    after = follow(k, s, announced)
     detail = f"follows {who} epoch {announced.leader_epoch} {after.detail}"
     return then(ReplicaOutcome(s, (), given_up, detail), after)
 

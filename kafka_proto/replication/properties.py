@@ -15,8 +15,6 @@ from kafka_proto.replication.specs.names import ReplicationNames, epoch_of, hw_o
 
 CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
 """The invariants that a sound version keeps: what is checked where nothing else is asked for."""
-FLAWED = ("LeaderInIsr", "IsrNonEmpty")
-"""Invariants that no version keeps as written: S7 and S8."""
 SOURCE = "KafkaReplication"
 
 

@@ -23,7 +23,8 @@ from kafka_proto.replication.messages import (
     PartitionMessage,
     ReplicaError,
 )
-from kafka_proto.replication.records import NIL, Isr, ReplicaEntry
+from kafka_proto.replication.records import NIL, AnyLog, Isr, ReplicaEntry
+from kafka_proto.replication.truncation import EpochEnd
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest
 Response = FetchResponse | OffsetsForLeaderEpochResponse
@@ -42,12 +43,13 @@ class ReplicaVersion:
         [Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsrRequest], ReplicaOutcome
     ]
     """A look-up is answered."""
-    answer_look_up: Callable[
-        [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
-    ]
+    look_up: Callable[[AnyLog, int], EpochEnd | None]
+    """Where the leader's log leaves an epoch, None where that cannot be told."""
     answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], Fetched]
-    may_expand: Callable[[ReplicaState, str, Callable[[], int | None]], bool]
-    """Whether a follower may be let into the ISR, with its end offset."""
+    fences: bool = False
+    """Whether fetches and look-ups are answered in the epoch of the leader only."""
+    may_expand: Callable[[int, int, AnyLog, int], bool]
+    """Whether a follower may be let into the ISR, by its end offset, and what its leader holds."""
     counted: Callable[[Isr, Isr], Isr]
     """Whom the high watermark is about, from the ISR and the proposed one."""
 
@@ -153,11 +155,6 @@ def then(outcome: ReplicaOutcome, following: ReplicaOutcome) -> ReplicaOutcome:
 def leads(k: Replica, s: ReplicaState) -> bool:
     """Say whether a replica acts as a leader: it presumes to lead, has not crashed since, and is not asked to stop."""
     return s.active and s.becoming is None and s.leader == k.name
-
-
-def follows(k: Replica, s: ReplicaState) -> bool:
-    """Say whether a replica acts as a follower of somebody."""
-    return s.active and s.becoming is None and s.leader is not None and s.leader != k.name
 
 
 def restarted(s: ReplicaState, loses_tail: bool = False) -> ReplicaState:

@@ -20,22 +20,22 @@ def by_leader_epoch(leader_log: AnyLog, follower_log: AnyLog, high_watermark: in
     """
     if not follower_log:
         return 0
-    return or_high_watermark(end_offset_for_epoch(leader_log, follower_log[-1].epoch), high_watermark)
+    return or_high_watermark(end_of_epoch(leader_log, follower_log[-1].epoch), high_watermark)
 
 
-def end_offset_for_epoch(leader_log: AnyLog, epoch: int) -> int | None:
+def end_of_epoch(leader_log: AnyLog, epoch: int) -> EpochEnd | None:
     """KIP-101, what the leader answers: where its log leaves an epoch, or None where its log cannot tell."""
     if not leader_log:
         return None
     if leader_log[-1].epoch == epoch:
-        return len(leader_log)
+        return EpochEnd(epoch, len(leader_log))
     larger = [offset for offset, record in enumerate(leader_log) if record.epoch > epoch]
-    return larger[0] if larger else None
+    return EpochEnd(epoch, larger[0]) if larger else None
 
 
-def or_high_watermark(answer: int | None, high_watermark: int) -> int:
+def or_high_watermark(answer: EpochEnd | None, high_watermark: int) -> int:
     """KIP-101, what the follower makes of the answer: without one it falls back to its own high watermark."""
-    return high_watermark if answer is None else answer
+    return high_watermark if answer is None else answer.end_offset
 
 
 def by_matching_records(leader_log: AnyLog, follower_log: AnyLog) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import attrs
 
 from harness.model import Departure
-from kafka_proto.replication import following, high_watermark, isr, leadership, leading
+from kafka_proto.replication import following, high_watermark, isr, leading, truncation
 from kafka_proto.replication.records import Isr
 from kafka_proto.replication.replica_state import ReplicaVersion
 
@@ -20,7 +20,7 @@ KIP_101 = ReplicaVersion(
     title="truncation by leader epoch",
     follow=following.ask_where_to_truncate,
     learn_end_offset=following.truncate_to_end_offset,
-    answer_look_up=leading.answer_end_offset,
+    look_up=truncation.end_of_epoch,
     answer_fetch=leading.answer_fetch,
     may_expand=isr.may_expand,
     counted=high_watermark.counted,
@@ -31,15 +31,14 @@ TRUNCATE_TO_HIGH_WATERMARK = attrs.evolve(
 )
 KIP_279 = attrs.evolve(
     KIP_101, name="kip-279", title="truncation to the last shared record",
-    learn_end_offset=following.truncate_or_ask_again, answer_look_up=leading.answer_largest_epoch,
+    learn_end_offset=following.truncate_or_ask_again, look_up=truncation.largest_epoch,
 )
 KIP_320_FIRST_TRY = attrs.evolve(
     KIP_279, name="kip-320-first-try", title="truncation when a fetch fails", follow=following.keep_log,
     answer_fetch=leading.answer_fetch_unless_diverging, may_expand=isr.may_expand_in_epoch,
 )
 KIP_320 = attrs.evolve(
-    KIP_279, name="kip-320", title="fencing by leader epoch", answer_look_up=leading.answer_look_up_in_epoch,
-    answer_fetch=leading.answer_fetch_in_epoch, may_expand=isr.may_expand_in_epoch,
+    KIP_279, name="kip-320", title="fencing by leader epoch", fences=True, may_expand=isr.may_expand_in_epoch,
 )
 ASYNC_ISR = attrs.evolve(KIP_320, name="async-isr", title="ISR changes proposed to the controller")
 ALL = (TRUNCATE_TO_HIGH_WATERMARK, KIP_101, KIP_279, KIP_320_FIRST_TRY, KIP_320, ASYNC_ISR)
@@ -51,15 +50,15 @@ class BaseVersion:
     """A version of the base module KafkaReplication."""
 
     shrink_by_controller: Callable[[str, str | None, Isr], tuple[str | None, Isr] | None]
-    leaders: Callable[[tuple[str, ...], str], tuple[str, ...]]
+    obeys_without_leader: bool
+    """Whether a request that names no leader is obeyed; as written, its leader is looked for among the replicas."""
 
 
-AS_WRITTEN = BaseVersion(shrink_by_controller=isr.shrink_to_nobody, leaders=leadership.leaders_named)
+AS_WRITTEN = BaseVersion(shrink_by_controller=isr.shrink_to_nobody, obeys_without_leader=False)
 DEPARTURES = (
     Departure("S8", "removing a replica that does not lead can leave the ISR empty",
               {"shrink_by_controller": isr.shrink_by_controller}),
-    Departure("S10", "a request without a leader is never applied by anybody",
-              {"leaders": leadership.leaders_or_nobody}),
+    Departure("S10", "a request without a leader is never applied by anybody", {"obeys_without_leader": True}),
     Departure("RP-10", "a proposed member does not count yet", {"counted": high_watermark.counted_without_pending}),
 )
 """Ids of docs/models/replication.md. S7 and S9 are about properties: `properties` has them as written and as meant."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import attrs
-
 from kafka_proto.gateway.client import read_response
 from kafka_proto.gateway.codec import Source, api_name
-from kafka_proto.gateway.connection import WireRequest, encode_response
+from kafka_proto.gateway.connection import WireRequest, encode_response, read_client_id, read_head
 from kafka_proto.gateway.frames import framed
 from kafka_proto.gateway.offer import FIND_COORDINATOR, METADATA
 
@@ -21,34 +19,21 @@ NAMING = (METADATA, FIND_COORDINATOR)
 Address = tuple[str, int]
 
 
-@attrs.frozen
-class RequestHead:
-    """What the head of a request says."""
-
-    api_key: int
-    version: int
-    correlation_id: int
-    client_id: str
-
-    @property
-    def api(self) -> str:
-        """What Kafka calls it, as EndTxn; empty for what kio does not know."""
-        try:
-            return api_name(self.api_key, self.version)
-        except Exception:  # kio's errors for what it does not have are of many kinds
-            return ""
+def api_of(request: WireRequest) -> str:
+    """Return what Kafka calls a request, as EndTxn; empty for what kio does not know."""
+    try:
+        return api_name(request.api_key, request.version)
+    except Exception:  # kio's errors for what it does not have are of many kinds
+        return ""
 
 
-def asked(frame: bytes) -> RequestHead:
-    """Return the head of a request. Raises Malformed."""
+def asked(frame: bytes) -> WireRequest:
+    """Return a request of which only the head is read. Raises Malformed."""
     source = Source(frame)
-    api_key, version = (int.from_bytes(source.take(2), "big", signed=True) for _ in range(2))
-    correlation_id = int.from_bytes(source.take(4), "big", signed=True)
-    length = int.from_bytes(source.take(2), "big", signed=True)
-    return RequestHead(api_key, version, correlation_id, source.take(length).decode() if length > 0 else "")
+    return WireRequest(0, *read_head(source), read_client_id(source), {})
 
 
-def addresses(frame: bytes, request: RequestHead) -> list[Address]:
+def addresses(frame: bytes, request: WireRequest) -> list[Address]:
     """Return where the brokers are that a response names. Raises Malformed."""
     if request.api_key not in NAMING:
         return []
@@ -56,15 +41,15 @@ def addresses(frame: bytes, request: RequestHead) -> list[Address]:
     return [(place["host"], place["port"]) for place in _places(fields) if place["port"] > 0]
 
 
-def renamed(frame: bytes, request: RequestHead, mine: Callable[[Address], Address]) -> bytes:
+def renamed(frame: bytes, request: WireRequest, mine: Callable[[Address], Address]) -> bytes:
     """Return a response as a frame with its length, in which brokers are where a proxy says. Raises Malformed."""
     if request.api_key not in NAMING:
         return framed(frame)
-    correlation_id, fields, _ = read_response(frame, request.api_key, request.version)
+    fields = read_response(frame, request.api_key, request.version)[1]
     for place in _places(fields):
         if place["port"] > 0:
             place["host"], place["port"] = mine((place["host"], place["port"]))
-    return encode_response(WireRequest(0, request.api_key, request.version, correlation_id, None, {}), fields)
+    return encode_response(request, fields)
 
 
 def _places(value: Any) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -16,10 +16,10 @@ import trio
 from harness.model import Refusal
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.conformance.at_broker import await_coordinators, new_run, pauses
+from kafka_proto.conformance.player import as_batch
 from kafka_proto.conformance.situations import Situation
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.server import wall_clock_ms
-from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.reproduce import librdkafka
 from kafka_proto.reproduce.forwarding import Address
 from kafka_proto.reproduce.judging import ApplicationLedger, ObservedLog, named
@@ -250,17 +250,10 @@ async def _late(held: HeldRequest, event: Comes | Arrives) -> str:
 def _log(run: Situation, partition: int) -> ObservedLog:
     """Return a partition as a reader of all records gets it, its ends as one of committed records does."""
     whole, committed = (run.fetch(partition, 0, level) for level in ("read_uncommitted", "read_committed"))
-    made = tuple(_batch(run.symbols.producer_id(row[1]), *row) for row in whole["batches"])
-    return ObservedLog(made, whole["high_watermark"], committed["last_stable_offset"])
-
-
-def _batch(
-    producer_id: int, offset: int, name: object, epoch: int, sequence: int, kind: str, texts: Sequence[str]
-) -> RecordBatch:
-    marker = Marker(texts[0]) if kind.endswith("+ctl") else None
-    return RecordBatch(
-        tuple(texts) if marker is None else (Cause(marker, ""),), producer_id, epoch,
-        is_transactional=kind.startswith("txn"), marker=marker, base_offset=offset)
+    made = (as_batch(row, run.symbols.producer_id(row[1])) for row in whole["batches"])
+    batches = tuple(batch if batch.marker is None else attrs.evolve(batch, records=(Cause(batch.marker, ""),))
+                    for batch in made)
+    return ObservedLog(batches, whole["high_watermark"], committed["last_stable_offset"])
 
 
 def _said(event: Event) -> str:

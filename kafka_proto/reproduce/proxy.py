@@ -12,8 +12,9 @@ from functools import partial
 import attrs
 import trio
 
+from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.frames import FrameReader, framed
-from kafka_proto.reproduce.forwarding import Address, RequestHead, addresses, asked, renamed
+from kafka_proto.reproduce.forwarding import Address, addresses, api_of, asked, renamed
 from kafka_proto.reproduce.schedule import Late
 
 LOOPBACK = "127.0.0.1"
@@ -37,13 +38,13 @@ class ProxiedConnection:
 
     client: trio.SocketStream
     broker: trio.SocketStream
-    waiting: dict[int, tuple[RequestHead, HeldRequest | None]] = attrs.field(factory=dict)
+    waiting: dict[int, tuple[WireRequest, HeldRequest | None]] = attrs.field(factory=dict)
 
 
 class Proxy:
     """Forwards between clients and a broker and its fellows; `choose` says which request is held back."""
 
-    def __init__(self, choose: Callable[[RequestHead], HeldRequest | None]) -> None:
+    def __init__(self, choose: Callable[[WireRequest], HeldRequest | None]) -> None:
         self._choose = choose
         self._mine: dict[Address, Address] = {}
         self._nursery: trio.Nursery
@@ -119,13 +120,14 @@ async def _sent(stream: trio.SocketStream, data: bytes) -> bool:
     return True
 
 
-def chooser(helds: list[HeldRequest], begun: Callable[[str], int]) -> Callable[[RequestHead], HeldRequest | None]:
+def chooser(helds: list[HeldRequest], begun: Callable[[str], int]) -> Callable[[WireRequest], HeldRequest | None]:
     """Return what picks the requests that come late: `begun` says which call a producer made last, by its client id."""
     seen: Counter[tuple[str, str, int]] = Counter()
     wanted = {(held.late.producer, held.late.api, held.late.call, held.late.nth): held for held in helds}
 
-    def choose(request: RequestHead) -> HeldRequest | None:
-        place = (request.client_id, request.api, begun(request.client_id))
+    def choose(request: WireRequest) -> HeldRequest | None:
+        client = request.client_id or ""
+        place = (client, api_of(request), begun(client))
         seen[place] += 1
         return wanted.get((*place, seen[place]))
 

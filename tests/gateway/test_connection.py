@@ -144,12 +144,6 @@ def test_a_frame_that_comes_slowly_is_kept_as_far_as_it_is_there() -> None:
     assert connection.waiting_bytes == 104
 
 
-@pytest.mark.parametrize(("release", "level", "said"), [("4.4", 2, "no release 4.4"), ("3.5.2", 1, "not 1")])
-def test_a_release_or_level_that_there_is_not_is_said_to_be_none(release: str, level: int, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        offer(release, level)
-
-
 FRAMES: list[bytes] = [
     heartbeat(1), request_bytes(API_VERSIONS, 3, SOFTWARE), request_bytes(METADATA, 9, {"topics": ({"name": "t"},)}),
     request_bytes(METADATA, 1, {"topics": None}),

@@ -1,4 +1,7 @@
-"""The classic group protocol over the wire: joins that wait for each other, assignments, silence, static members."""
+"""The classic group protocol over the wire: joins that wait for each other, assignments, silence, elections.
+
+What single requests are answered is recorded, see test_messages.py; the rest is in tests/protocols/broker.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,12 @@ from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 
 SESSION, REBALANCE = 10_000, 30_000
-FENCED, UNKNOWN, ILLEGAL, AGAIN, ID_REQUIRED = 82, 25, 22, 27, 79
+AGAIN, ID_REQUIRED = 27, 79
 
 
-def joining(member: str = "", instance: str | None = None, protocols: tuple[str, ...] = ("range",)) -> dict[str, Any]:
+def joining(member: str = "") -> dict[str, Any]:
     return {"group_id": "g", "session_timeout": SESSION, "rebalance_timeout": REBALANCE, "member_id": member,
-            "group_instance_id": instance, "protocol_type": "consumer",
-            "protocols": tuple({"name": name, "metadata": b"m-" + name.encode()} for name in protocols)}
+            "protocol_type": "consumer", "protocols": ({"name": "range", "metadata": b"m-range"},)}
 
 
 def naming(member: str, generation: int, **more: Any) -> dict[str, Any]:
@@ -47,11 +49,11 @@ def error_of(found: dict[str, Any]) -> str:
     return NAMES[said["error_code"]]
 
 
-def new_member(clients: Talk, me: int, **how: Any) -> tuple[str, dict[int, list[dict[str, Any]]]]:
+def new_member(clients: Talk, me: int) -> tuple[str, dict[int, list[dict[str, Any]]]]:
     """Join as a new member does: first for an id, then with it; return the id and what was answered to whom."""
-    promised = clients.one(me, offer.JOIN_GROUP, 9, joining(**how))
+    promised = clients.one(me, offer.JOIN_GROUP, 9, joining())
     assert promised["error_code"] == ID_REQUIRED
-    return promised["member_id"], clients.ask(me, offer.JOIN_GROUP, 9, joining(promised["member_id"], **how))
+    return promised["member_id"], clients.ask(me, offer.JOIN_GROUP, 9, joining(promised["member_id"]))
 
 
 def assign(clients: Talk, me: int, leader: str, generation: int, *members: str) -> dict[int, list[dict[str, Any]]]:
@@ -87,27 +89,6 @@ def test_two_members_get_what_their_leader_gives_them() -> None:
         assert clients.one(connection, offer.HEARTBEAT, 4, naming(member, 2))["error_code"] == 0
 
 
-def test_requests_of_others_and_of_old_generations_are_refused() -> None:
-    """Who is no member, or speaks of another generation, is told so; and so is a commit of offsets."""
-    clients = talk()
-    one, _, first, _ = pair(clients)
-    assert clients.one(one, offer.HEARTBEAT, 4, naming("nobody", 2))["error_code"] == UNKNOWN
-    assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 1))["error_code"] == ILLEGAL
-    assert clients.one(one, offer.SYNC_GROUP, 4, naming(first, 1, assignments=()))["error_code"] == ILLEGAL
-    assert clients.one(one, offer.JOIN_GROUP, 9, joining("nobody"))["error_code"] == UNKNOWN
-    assert clients.one(one, offer.JOIN_GROUP, 9, joining(protocols=("other",)))["error_code"] == 23
-
-    def committed(generation: int) -> int:
-        rows = ({"name": "t", "partitions": ({"partition_index": 0, "committed_offset": 7},)},)
-        fields = {"group_id": "g", "member_id": first, "generation_id_or_member_epoch": generation, "topics": rows}
-        return int(clients.one(one, offer.OFFSET_COMMIT, 8, fields)["topics"][0]["partitions"][0]["error_code"])
-
-    assert (committed(1), committed(2)) == (ILLEGAL, 0)
-    asked = {"groups": ({"group_id": "g", "topics": None},), "require_stable": True}
-    (group,) = clients.one(one, offer.OFFSET_FETCH, 8, asked)["groups"]
-    assert group["topics"][0]["partitions"][0]["committed_offset"] == 7
-
-
 def test_who_is_silent_is_dropped_and_the_rest_goes_on() -> None:
     """A session that ends makes the others join again; the next generation is without the silent member."""
     clients = talk()
@@ -119,83 +100,6 @@ def test_who_is_silent_is_dropped_and_the_rest_goes_on() -> None:
     joined = clients.one(one, offer.JOIN_GROUP, 9, joining(first))
     assert (joined["generation_id"], [m["member_id"] for m in joined["members"]]) == (3, [first])
     assert second not in clients.host.cluster.groups("b1").groups["g"].members
-
-
-def test_two_who_are_silent_are_dropped_at_once_where_the_first_ends_a_rebalance() -> None:
-    """Time may pass in one step, over both sessions and the rebalance that a third member began."""
-    clients = talk()
-    pair(clients)
-    three = clients.connect()
-    third, _ = new_member(clients, three)
-    clients.wait(REBALANCE)
-    assert list(clients.host.cluster.groups("b1").groups["g"].members) == [third]
-
-
-def test_who_does_not_join_again_in_time_is_left_behind() -> None:
-    """A rebalance ends with those that joined when its time is over, though the other still heartbeats."""
-    clients = talk()
-    one, two, first, second = pair(clients)
-    assert clients.ask(two, offer.JOIN_GROUP, 9, joining(second, protocols=("range", "sticky"))) == {}
-    for _ in range(4):
-        clients.wait(REBALANCE // 5)
-        assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 2))["error_code"] == AGAIN
-    (joined,) = clients.wait(REBALANCE // 5)[two]
-    assert (joined["generation_id"], joined["leader"]) == (3, second)
-    assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 2))["error_code"] == UNKNOWN
-
-
-def test_a_member_that_leaves_is_gone_at_once() -> None:
-    """LeaveGroup makes the others join again; leaving twice is an unknown member."""
-    clients = talk()
-    one, two, first, second = pair(clients)
-    leaving = {"group_id": "g", "members": ({"member_id": second},)}
-    (left,) = clients.one(two, offer.LEAVE_GROUP, 4, leaving)["members"]
-    (again,) = clients.one(two, offer.LEAVE_GROUP, 4, leaving)["members"]
-    assert (left["error_code"], again["error_code"]) == (0, UNKNOWN)
-    assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 2))["error_code"] == AGAIN
-
-
-@pytest.mark.parametrize("version", [5, 8, 9])
-def test_a_static_leader_comes_back_without_a_rebalance(version: int) -> None:
-    """A new process of the same instance takes over the assignment, and its former self is fenced (KIP-345).
-
-    It shall not assign anew: its former self is said to lead, from version 9 on it is told so (KAFKA-7728, KIP-814).
-    """
-    clients = talk()
-    one, two = clients.connect(), clients.connect()
-    joined = clients.one(one, offer.JOIN_GROUP, version, joining(instance="i"))
-    former = joined["member_id"]
-    assign(clients, one, former, 1, former)
-    back = clients.one(two, offer.JOIN_GROUP, version, joining(instance="i"))
-    assert (back["error_code"], back["generation_id"]) == (0, 1)
-    told = back["leader"], [member["member_id"] for member in back["members"]], back.get("skip_assignment", False)
-    assert told == ((back["member_id"], [back["member_id"]], True) if version == 9 else (former, [], False))
-    synced = clients.one(two, offer.SYNC_GROUP, 4, naming(back["member_id"], 1, group_instance_id="i", assignments=()))
-    assert synced["assignment"] == former.encode()
-    late = clients.one(one, offer.HEARTBEAT, 4, naming(former, 1, group_instance_id="i"))
-    assert late["error_code"] == FENCED
-
-
-def test_the_protocol_is_one_that_all_members_know() -> None:
-    """Members vote for what they prefer among what all know."""
-    clients = talk()
-    one, two = clients.connect(), clients.connect()
-    first, _ = new_member(clients, one, protocols=("sticky", "range"))
-    _, found = new_member(clients, two, protocols=("range", "round"))
-    assert found == {}
-    found = clients.ask(one, offer.JOIN_GROUP, 9, joining(first, protocols=("sticky", "range")))
-    assert {found[one][0]["protocol_name"], found[two][0]["protocol_name"]} == {"range"}
-
-
-def test_an_id_that_nobody_comes_back_with_lapses() -> None:
-    """A rebalance waits for who was given an id, but no longer than a session."""
-    clients = talk()
-    one, two = clients.connect(), clients.connect()
-    assert clients.one(two, offer.JOIN_GROUP, 9, joining())["error_code"] == ID_REQUIRED
-    _, found = new_member(clients, one)
-    assert found == {}
-    assert clients.wait(SESSION)[one][0]["generation_id"] == 1
-    assert clients.one(two, offer.JOIN_GROUP, 9, {**joining(), "session_timeout": 5})["error_code"] == 26
 
 
 @pytest.mark.parametrize("topics", [None, ({"name": "t", "partition_indexes": (0,)},)])

@@ -119,23 +119,6 @@ def begun(clients: Talk) -> Producer:
     return producer
 
 
-@pytest.mark.parametrize("committed", [True, False])
-def test_a_transaction_is_seen_whole_or_not_at_all(committed: bool) -> None:
-    """An open transaction holds readers of committed records back; its end shows its records or lists them aborted."""
-    clients = talk()
-    producer = begun(clients)
-    me = producer.me
-    held = clients.one(me, offer.FETCH, 12, fetched(0, level=1))
-    assert (values(held), partition(held)["last_stable_offset"], partition(held)["high_watermark"]) == ([], 0, 1)
-    assert producer.end(committed)[me][0]["error_code"] == 0
-    read = partition(clients.one(me, offer.FETCH, 12, fetched(0, level=1)))
-    assert read["last_stable_offset"] == 2
-    aborted = () if committed else ({"producer_id": producer.owner["producer_id"], "first_offset": 0},)
-    assert read["aborted_transactions"] == aborted
-    _, marker = (read_header(batch) for batch in split(read["records"]))
-    assert (marker.is_control, marker.is_transactional, marker.base_offset) == (True, True, 1)
-
-
 def test_a_transaction_that_is_too_old_is_aborted_by_the_clock() -> None:
     """The broker says when something is due; then the transaction is aborted and its producer fenced."""
     clients = talk()
@@ -150,23 +133,15 @@ def test_a_transaction_that_is_too_old_is_aborted_by_the_clock() -> None:
     assert (known["transaction_state"], known["transaction_start_time"] > 0) == ("CompleteAbort", True)
 
 
-def test_a_topic_is_made_by_name_and_deleted() -> None:
-    """Metadata makes a topic where both sides let it; no name, a second topic and a deleted one are refused."""
+def test_a_topic_is_made_by_name() -> None:
+    """Metadata makes a topic where both sides let it, with so many partitions; what is no name is refused."""
     clients = talk(num_partitions=3)
     me = clients.connect()
     asked = {"topics": ({"name": "new"}, {"name": "b/d"}), "allow_auto_topic_creation": True}
     new, bad = clients.one(me, offer.METADATA, 9, asked)["topics"]
     assert (len(new["partitions"]), new["error_code"], bad["error_code"]) == (3, 0, 17)
-    row = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
-    errors = [clients.one(me, offer.CREATE_TOPICS, 5, {"topics": (row | other,), "validate_only": False})["topics"][0][
-        "error_code"] for other in ({}, {"name": "two"}, {"name": "0", "num_partitions": 0},
-                                    {"name": "three", "replication_factor": 3})]
-    assert errors == [36, 0, 37, 38]
-    gone = [clients.one(me, offer.DELETE_TOPICS, 4, {"topic_names": names})["responses"]
-            for names in (("new", "new"), ("new",), ("new",))]
-    assert [[topic["error_code"] for topic in topics] for topics in gone] == [[42], [0], [3]]
     left = clients.one(me, offer.METADATA, 9, {"topics": None})["topics"]
-    assert [topic["name"] for topic in left] == ["t", "two"]
+    assert [topic["name"] for topic in left] == ["new", "t"]
 
 
 def test_topics_of_one_request_share_what_room_there_is() -> None:
@@ -207,13 +182,3 @@ def test_connections_end_when_their_requests_are_answered() -> None:
     assert (len(clients.host.under_way), len(clients.host.clients)) == (1, 1)
     clients.give(Gone(other, clients.now))
     assert (len(clients.host.under_way), len(clients.host.clients)) == (0, 0)
-
-
-def test_the_same_inputs_give_the_same_outputs() -> None:
-    """A run is its inputs: given to another host they lead to the same bytes."""
-    clients = talk()
-    begun(clients)
-    clients.wait(61_000)
-    again = Host(Settings(), {"t": 2}, 1_000_000)
-    assert [again.take(given) for given in clients.inputs] == clients.outputs
-    assert again.brokers == clients.host.brokers and again.observed == clients.host.observed

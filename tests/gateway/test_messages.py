@@ -21,7 +21,6 @@ from kafka_proto.conformance import judge, load
 from kafka_proto.conformance.at_broker import record_at
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.codec import write_message
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import ProduceRequest
@@ -84,32 +83,6 @@ def test_without_the_gateway_they_are_not_played(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(conformance, "find_spec", lambda name: None)
     assert conformance.run((str(path),), options).text.splitlines()[-1] == (
         "3 not played: they are bytes of the wire, which need the extra `gateway`: pip install 'kafka-proto[gateway]'")
-
-
-def test_a_topic_that_is_made_says_its_settings_in_every_version() -> None:
-    """Java's Admin reads them from version 5 on, also of a topic that is refused: they are never null."""
-    for version, refused in ((5, ()), (6, ()), (5, ("t",)), (6, ("t",))):
-        clients = talk()
-        me = clients.connect()
-        topic = {"name": refused[0] if refused else "new", "num_partitions": 1, "replication_factor": 1,
-                 "assignments": (), "configs": ()}
-        (row,) = clients.one(me, offer.CREATE_TOPICS, version, {"topics": (topic,), "validate_only": False})["topics"]
-        names = tuple(setting["name"] for setting in row["configs"])
-        assert names == (() if refused else (
-            "cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"))
-
-
-def test_the_name_of_a_protocol_is_null_where_a_version_has_that() -> None:
-    """In the bytes: from version 7 of JoinGroup on; before that it is empty."""
-    written = {version: write_message("response", offer.JOIN_GROUP, version, {"protocol_name": None})
-               for version in (6, 7)}
-    assert len(written[7]) == len(written[6]) + 1  # the type of the protocols, which 6 does not have
-    clients = talk({})
-    me = clients.connect()
-    for version, name in ((5, ""), (6, ""), (7, None), (9, None)):
-        asked = {"group_id": "g", "session_timeout": 10_000, "member_id": "nobody", "protocol_type": "consumer",
-                 "protocols": ({"name": "range", "metadata": b""},)}
-        assert clients.one(me, offer.JOIN_GROUP, version, asked)["protocol_name"] == name
 
 
 def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:

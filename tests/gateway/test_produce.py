@@ -17,7 +17,6 @@ from kafka_proto.gateway.context import code
 from kafka_proto.gateway.host import Arrived, Close
 from kafka_proto.gateway.records import WireRecord, write_batch
 
-TOMORROW = 1_000_000 + 86_400_000
 GOOD = write_batch([WireRecord(None, b"a")], base_timestamp=5)
 BAD = GOOD[:-1] + b"x"
 
@@ -82,18 +81,6 @@ def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
         assert clients.host.cluster.log("t-0").log_end_offset == end
 
 
-@pytest.mark.parametrize(("release", "error"), [("3.5.2", "NONE"), ("3.9.2", "INVALID_PRODUCER_ID_MAPPING"),
-                                                ("4.4.0", "INVALID_PRODUCER_ID_MAPPING")])
-def test_batches_of_two_producers_are_refused_together(release: str, error: str) -> None:
-    """A broker that verifies asks about one producer for all partitions of a request; nothing is appended."""
-    clients = talk(release=release, transaction_version=0)
-    me = clients.connect()
-    batches = [write_batch([WireRecord(None, b"a")], base_timestamp=5, producer_id=7, producer_epoch=epoch,
-                           base_sequence=0, is_transactional=True) for epoch in (0, 1)]
-    answer = clients.one(me, offer.PRODUCE, 9, produced((0, batches[0]), (1, batches[1]), tid="tid"))
-    assert errors(answer) == [(index, code(error)) for index in (0, 1)]
-
-
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
 def test_internal_topics_are_not_written_to(topic: str) -> None:
     """Nor added to a transaction by a client; a partition of theirs that is not there is unknown."""
@@ -102,17 +89,6 @@ def test_internal_topics_are_not_written_to(topic: str) -> None:
     answer = clients.one(me, offer.PRODUCE, 9, produced((0, GOOD), (9, GOOD), topic=topic))
     assert errors(answer) == [(0, code("INVALID_TOPIC_EXCEPTION")), (9, code("UNKNOWN_TOPIC_OR_PARTITION"))]
     assert clients.host.cluster.log("__consumer_offsets-0").log_end_offset == 0
-
-
-@pytest.mark.parametrize(("release", "error"), [("3.9.2", "NONE"), ("4.0.0", "INVALID_TIMESTAMP"),
-                                                ("4.4.0", "INVALID_TIMESTAMP")])
-def test_a_record_of_tomorrow(release: str, error: str) -> None:
-    """From 4.0 on a record may be an hour ahead of the broker's clock, and no later (KIP-1030)."""
-    clients = talk(release=release, transaction_version=0 if release < "4" else 2)
-    me = clients.connect()
-    for ahead, expected in ((0, error), (86_400_000 - 3_600_000, "NONE")):
-        late = write_batch([WireRecord(None, b"a", timestamp_delta=-ahead)], base_timestamp=TOMORROW)
-        assert errors(clients.one(me, offer.PRODUCE, 9, produced((0, late)))) == [(0, code(expected))]
 
 
 def test_a_batch_of_a_transaction_without_producer_is_of_none() -> None:

@@ -17,7 +17,7 @@ DIALECT = (
     r"of which", r"who(?:ever|m)", r"(?:those|all|anybody|nobody) who", r"one that (?:is|has|was|does)",
     r"(?:where|as) there (?:is|are) (?:such|none|no)",
     r"what (?:is left|it came to|came of|comes of|there is)", r"held against", r"nothing but", r"by what it",
-    r"twins?", r"the former\b.*\bthe latter", r"beside (?:TLC|it|that|them|this)", r"so that",
+    r"twins?", r"the former\b.*\bthe latter", r"beside (?:TLC|it|that|them|this)",
 )
 """Patterns of the old dialect; the second column of the examples says the same in the field's words."""
 

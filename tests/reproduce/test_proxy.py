@@ -17,7 +17,7 @@ from support.commands.command_line import PATIENCE_S, wait_until
 from kafka_proto.gateway.client import CLIENT_ID, Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.offer import FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA
-from kafka_proto.reproduce.forwarding import asked, renamed
+from kafka_proto.reproduce.forwarding import api_of, asked, renamed
 from kafka_proto.reproduce.proxy import HeldRequest, Proxy, chooser
 from kafka_proto.reproduce.schedule import Late
 
@@ -89,5 +89,5 @@ def test_what_is_lost_ends_its_connection_and_never_arrives() -> None:
 def test_other_answers_go_through_as_they_are() -> None:
     """Only what names brokers is read at all."""
     head = asked(b"\x00\x16\x00\x04\x00\x00\x00\x09\x00\x02c1\x00rest")
-    assert (head.api, head.version, head.correlation_id, head.client_id) == ("InitProducerId", 4, 9, "c1")
+    assert (api_of(head), head.version, head.correlation_id, head.client_id) == ("InitProducerId", 4, 9, "c1")
     assert renamed(b"anything", head, lambda address: address) == b"\x00\x00\x00\x08anything"

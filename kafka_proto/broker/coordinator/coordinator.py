@@ -24,6 +24,7 @@ from kafka_proto.broker.coordinator.transaction import (
     TransactionMetadata,
     TxnState,
 )
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import WriteTxnMarkersRequest
 from kafka_proto.requests.transactions import (
@@ -91,23 +92,6 @@ class Coordinator:
 
 
 @attrs.frozen
-class AnsweredRequest:
-    """An answer for whoever sent the request with this token."""
-
-    token: Value
-    request: CoordinatorRequest
-    answer: Answer
-
-
-@attrs.frozen
-class Logged:
-    """An entry to be appended to the transaction log; None is a tombstone."""
-
-    transactional_id: str
-    entry: TransactionMetadata | None
-
-
-@attrs.frozen
 class Markers:
     """Markers to be written to each of the partitions, on behalf of a transactional id."""
 
@@ -115,7 +99,8 @@ class Markers:
     request: WriteTxnMarkersRequest
 
 
-Effect = AnsweredRequest | Logged | Markers
+Effect = Answer | TransactionRecord | Markers
+"""An answer is for who asked, or waits for the entry; nobody does where the coordinator acted of itself."""
 Step = tuple[Coordinator, tuple[Effect, ...]]
 
 
@@ -124,7 +109,7 @@ def receive(
 ) -> Step:
     """Decide on a client's request. A coordinator that is loading its log answers nothing but that."""
     if state.loading:
-        return state, (AnsweredRequest(token, request, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),)
+        return state, (Answer(Error.COORDINATOR_LOAD_IN_PROGRESS),)
     tid = request.transactional_id or ""
     cached = state.transactions.get(tid)
     try:
@@ -165,38 +150,32 @@ def _carry(state: Coordinator, tid: str, waiting: Waiting) -> Step:
     if outcome.cached is not None:
         state = attrs.evolve(state, transactions=state.transactions.set(tid, outcome.cached))
     if outcome.entry is None:
-        return state, _answered(waiting, outcome.answer)
-    return attrs.evolve(state, waiting=state.waiting.set(tid, waiting)), (Logged(tid, outcome.entry),)
-
-
-def _answered(waiting: Waiting, answer: Answer) -> tuple[Effect, ...]:
-    return () if waiting.request is None else (AnsweredRequest(waiting.token, waiting.request, answer),)
+        return state, (outcome.answer,)
+    return attrs.evolve(state, waiting=state.waiting.set(tid, waiting)), (TransactionRecord(tid, outcome.entry),)
 
 
 def appended(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
     """Go on after the entry that a transactional id waits for was committed (`appendTransactionToLog`'s callback)."""
-    waiting = state.waiting[tid]
-    entry, cached = waiting.outcome.entry, state.transactions.get(tid)
+    outcome = state.waiting[tid].outcome
+    entry, cached = outcome.entry, state.transactions.get(tid)
     assert entry is not None
     state = attrs.evolve(state, waiting=state.waiting.without(tid))
     if entry.state is TxnState.DEAD:
         return attrs.evolve(state, transactions=state.transactions.without(tid)), ()
-    failed = cached is not None and cached.has_failed_epoch_fence and not waiting.outcome.ends
+    failed = cached is not None and cached.has_failed_epoch_fence and not outcome.ends
     state = _cached(state, tid, CachedTransaction(entry, None, failed))
-    effects = _answered(waiting, waiting.outcome.answer)
-    if not waiting.outcome.ends:
-        return state, effects
+    if not outcome.ends:
+        return state, (outcome.answer,)
     state, markers = send_markers(decisions, state, tid, now=now)
-    return state, (*effects, *markers)
+    return state, (outcome.answer, *markers)
 
 
 def append_failed(state: Coordinator, tid: str, error: Error) -> Step:
     """Give up the entry that a transactional id waits for; `error` is what its client is told."""
-    waiting = state.waiting[tid]
     cached = state.transactions[tid]
-    fenced = waiting.outcome.fences or cached.has_failed_epoch_fence
+    fenced = state.waiting[tid].outcome.fences or cached.has_failed_epoch_fence
     state = _cached(state, tid, attrs.evolve(cached, pending_state=None, has_failed_epoch_fence=fenced))
-    return attrs.evolve(state, waiting=state.waiting.without(tid)), _answered(waiting, Answer(error))
+    return attrs.evolve(state, waiting=state.waiting.without(tid)), (Answer(error),)
 
 
 def send_markers(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
@@ -301,7 +280,7 @@ def expire(state: Coordinator, tid: str, *, now: int) -> Step:
     dead = attrs.evolve(cached.metadata, state=TxnState.DEAD, partitions=())
     outcome = Outcome(Answer(), dead, attrs.evolve(cached, pending_state=TxnState.DEAD))
     state, _ = _carry(state, tid, Waiting(None, None, outcome))
-    return state, (Logged(tid, None),)
+    return state, (TransactionRecord(tid, None),)
 
 
 def _cached(state: Coordinator, tid: str, cached: CachedTransaction) -> Coordinator:

@@ -17,11 +17,9 @@ from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions, response
 from kafka_proto.broker.coordinator.coordinator import (
     KAFKAS_DEFAULTS,
-    AnsweredRequest,
     Coordinator,
     CoordinatorConfig,
     Effect,
-    Logged,
     Markers,
     Step,
     Waiting,
@@ -31,7 +29,7 @@ from kafka_proto.broker.coordinator.outcome import Answer, Outcome
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import AT_REST, TxnState
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
-from kafka_proto.broker.messages import Asker, Request, Response, asker_of
+from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
 from kafka_proto.broker.placement import Placement
@@ -162,10 +160,10 @@ class TransactionCoordinator(roles.Role):
             cached = cache.transactions.get(request.transactional_id)
             answer = self.version.coordinator.verify_partitions(request, cached)
             return self.reply(local, message, AddPartitionsToTxnResponse(answer))
-        local = self.refilled(local, p)
+        local, token = self.refilled(local, p), asker_of(message)
         return self.carry(local, p, role.receive(
-            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=asker_of(message)
-        ))
+            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=token
+        ), EntryCallback(request.transactional_id, token, request))
 
     def looked_up(
         self, local: Local, request: DescribeTransactionsRequest | ListTransactionsRequest
@@ -208,12 +206,13 @@ class TransactionCoordinator(roles.Role):
         for p in self.partitions:
             mine = local[COORDINATOR[p]]
             for place, effect in enumerate(mine.unfinished):
-                if isinstance(effect, Logged) and not may_append(p):
+                assert not isinstance(effect, Answer)
+                is_entry = isinstance(effect, TransactionRecord)
+                if is_entry and not may_append(p):
                     continue
-                assert not isinstance(effect, AnsweredRequest)
                 rest = mine.unfinished[:place] + mine.unfinished[place + 1:]
                 after = local.put(COORDINATOR[p], attrs.evolve(mine, unfinished=rest))
-                action = "AppendEntryAgain" if isinstance(effect, Logged) else "CompletePreparedTransaction"
+                action = "AppendEntryAgain" if is_entry else "CompletePreparedTransaction"
                 yield self.outcome(self.carry(after, p, (mine.cache, (effect,))), action, effect.transactional_id)
 
     def timers(self, local: Local) -> dict[str, int | None]:
@@ -253,32 +252,31 @@ class TransactionCoordinator(roles.Role):
         """Go on after an entry: its answer, and markers where a transaction is prepared now."""
         return self.carry(local, p, role.appended(
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
-        ))
+        ), callback)
 
     def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
         mine, tid = local[COORDINATOR[p]], callback.transactional_id
         code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
         if mine.cache.loading:
-            if callback.request is None:
-                return roles.Effect(local)
-            answered = AnsweredRequest(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))
-            return roles.Effect(local, (self.answer(answered),))
+            return roles.Effect(local, self.told(callback, Answer(Error.NOT_COORDINATOR)))
         entry = mine.cache.waiting[tid].outcome.entry
         if callback.request is None and entry is not None and entry.state in AT_REST:
-            again = attrs.evolve(mine, unfinished=(*mine.unfinished, Logged(tid, entry)))
+            again = attrs.evolve(mine, unfinished=(*mine.unfinished, TransactionRecord(tid, entry)))
             return roles.Effect(local.put(COORDINATOR[p], again))
-        return self.carry(local, p, role.append_failed(mine.cache, tid, code))
+        return self.carry(local, p, role.append_failed(mine.cache, tid, code), callback)
 
-    def carry(self, local: Local, p: str, step: Step, *, pauses: bool = False) -> roles.Effect:
-        """Return what the decisions want done: answers and markers are sent, entries go to the log."""
+    def carry(
+        self, local: Local, p: str, step: Step, waits: EntryCallback | None = None, *, pauses: bool = False
+    ) -> roles.Effect:
+        """Return what the decisions want done: an answer to who waits, markers, and entries for the log."""
         cache, effects = step
         local, sent, appends = self.cached(local, p, cache), tuple[Message, ...](), tuple[Append, ...]()
         ahead = deque(effects)
         while ahead:
             effect = ahead.popleft()
-            if isinstance(effect, AnsweredRequest):
-                sent += (self.answer(effect),)
+            if isinstance(effect, Answer):
+                sent += self.told(waits, effect)
             elif isinstance(effect, Markers):
                 local, more = self.markers(local, p, effect, pauses)
                 sent += more
@@ -288,16 +286,18 @@ class TransactionCoordinator(roles.Role):
                 appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
         return roles.Effect(local, sent, appends, flush=True)
 
-    def answer(self, answered: AnsweredRequest) -> Message:
-        asker: Asker = answered.token
-        return asker.answered(self.name, response(answered.request, answered.answer))
+    def told(self, waits: EntryCallback | None, answer: Answer) -> tuple[Message, ...]:
+        """Return the response to who waits, if anybody does."""
+        if waits is None or waits.request is None:
+            return ()
+        return (waits.token.answered(self.name, response(waits.request, answer)),)
 
-    def entry(self, waiting: Waiting, p: str, logged: Logged) -> Append:
-        """Return an entry as a record of the log, with the ghost of who caused it."""
-        tid, entry, request = logged.transactional_id, logged.entry, waiting.request
-        told = isinstance(request, EndTxnRequest) or (entry is not None and entry.state is TxnState.ONGOING)
-        asker = waiting.token.transaction if told and waiting.token is not None else ""
-        return Append(p, TransactionRecord(tid, entry, asker), EntryCallback(tid, waiting.token, request))
+    def entry(self, waiting: Waiting, p: str, record: TransactionRecord) -> Append:
+        """Return an entry for the log, with the ghost of who caused it."""
+        is_open = record.entry is not None and record.entry.state is TxnState.ONGOING
+        if waiting.token is not None and (is_open or isinstance(waiting.request, EndTxnRequest)):
+            record = attrs.evolve(record, transaction=waiting.token.transaction)
+        return Append(p, record, EntryCallback(record.transactional_id, waiting.token, waiting.request))
 
     def markers(self, local: Local, p: str, markers: Markers, pauses: bool) -> tuple[Local, tuple[Message, ...]]:
         """Ask the leader of each partition by itself to write its marker."""

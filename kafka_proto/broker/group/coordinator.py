@@ -53,18 +53,9 @@ class GroupCoordinator:
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else ClassicGroup()
 
-    def is_classic(self, group_id: str) -> bool:
-        """Say whether somebody has joined a group."""
-        return isinstance(self.groups.get(group_id), ClassicGroup)
-
     def with_classic(self, group_id: str, group: ClassicGroup) -> GroupCoordinator:
         """Return a coordinator whose group is another one."""
         return attrs.evolve(self, groups=self.groups.set(group_id, group))
-
-
-def check_commit(decisions: GroupDecisions, state: GroupCoordinator, request: CommitRequest) -> Error:
-    """Say whether a group takes a commit."""
-    return decisions.check_group(state.groups.get(request.group_id), request)
 
 
 def commit_batch(request: CommitRequest, now: int, transaction: str | None = None) -> RecordBatch:

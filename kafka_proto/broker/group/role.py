@@ -53,14 +53,7 @@ COMMITS = (TxnOffsetCommitRequest, OffsetCommitRequest)
 GroupRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 GROUP_TIMEOUT = "GroupTimeout"
 MOST_GROUPS = 10_000
-STORE_ERRORS = {
-    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
-    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
-    Error.REQUEST_TIMED_OUT: Error.REBALANCE_IN_PROGRESS,
-}
+STORE_ERRORS = {**group.COMMIT_ERRORS, Error.REQUEST_TIMED_OUT: Error.REBALANCE_IN_PROGRESS}
 """What members are told of a group that could not be stored (`storeGroup`)."""
 
 
@@ -165,7 +158,7 @@ class GroupRole(PartitionLeader):
             return super().verified_append(local, message, guard)
         if not local[LEADER[OFFSETS_PARTITION]].serves:
             return self.failed(local, OFFSETS_PARTITION, message, Error.NOT_COORDINATOR)
-        error = group.check_commit(self.version.group, groups, request)
+        error = self.version.group.check_group(groups.groups.get(request.group_id), request)
         if error is not Error.NONE:
             return self.reply(local, message, commit_response(request, error))
         local = with_groups(local, group.after_commit(groups, request, now(local)))
@@ -317,7 +310,8 @@ class GroupRole(PartitionLeader):
         after = group.replayed(before, batch)
         kept = self.version.group.after_deletion(before, after).groups
         unused = tuple(group_id for group_id in after.groups if group_id not in kept)
-        batch = group.deletion_batch(keys, now(local), filter(before.is_classic, unused))
+        joined = (group_id for group_id in unused if isinstance(before.groups.get(group_id), ClassicGroup))
+        batch = group.deletion_batch(keys, now(local), joined)
         if not batch.records:
             return Effect(without_groups(local, unused))
         told = attrs.evolve(message, request=attrs.evolve(request, unused=unused))

@@ -263,11 +263,6 @@ class PartitionLeader(Role):
         return self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)
 
 
-def is_of_transactions(p: str) -> bool:
-    """Say whether a partition is of the transaction log, to which clients do not write."""
-    return topic_of(p) == TRANSACTION_TOPIC
-
-
 class TopicLeader(PartitionLeader):
     """The leader of a topic's partitions. It answers for what is not there, and lets all leaders write markers."""
 
@@ -286,7 +281,8 @@ class TopicLeader(PartitionLeader):
         if type(request) not in REFUSALS:
             return super().answered(local, message, request)
         p = request.partition
-        if isinstance(request, ProduceRequest) and is_of_transactions(p) and exists(local, p):
+        is_of_transactions = topic_of(p) == TRANSACTION_TOPIC  # to which clients do not write
+        if isinstance(request, ProduceRequest) and is_of_transactions and exists(local, p):
             return self.produce(local, message, request)
         if p in self.leaders and exists(local, p):
             return super().answered(local, message, request)

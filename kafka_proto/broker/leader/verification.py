@@ -89,7 +89,6 @@ def start_unless_stale(
     return start(leader, producer_id, producer_epoch, sequence, operation, has_open, now=now)
 
 
-
 def verification_request(
     operation: SupportedOperation, transactional_id: str, producer_id: int, producer_epoch: int, partition: str
 ) -> AddPartitionsToTxnRequest:
@@ -126,12 +125,3 @@ def unverified_produce_retriable(error: Error, operation: SupportedOperation) ->
     if error is Error.CONCURRENT_TRANSACTIONS and operation is SupportedOperation.ADD_PARTITION:
         return error
     return unverified_produce(error, operation)
-
-
-def expire_verifications(leader: LeaderState, now: int, expiration_ms: int) -> LeaderState:
-    """Forget verifications whose batch never came (`removeExpiredProducers`)."""
-    kept = leader.verifications
-    for producer_id, known in leader.verifications.items():
-        if now - known.started >= expiration_ms:
-            kept = kept.without(producer_id)
-    return attrs.evolve(leader, verifications=kept)

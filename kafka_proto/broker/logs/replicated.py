@@ -86,7 +86,7 @@ class ReplicatedLog(Log):
         end_offset = leading.known_end_offset(state, follower)
         if not leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
             return False
-        return end_offset >= start_of_epoch(state)
+        return end_offset >= sum(entry.epoch < state.leader_epoch for entry in state.log)
 
     def may_load(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether a leader may load its log: all that was in it when it was elected is committed.
@@ -219,9 +219,3 @@ class ReplicatedLog(Log):
             for follower in sorted(leading.lagging(k, state)):
                 outcome = leading.propose_isr(k, state, state.isr - {follower})
                 yield self.turn("ProposeShrinkIsr", (self.name, p, follower), local, p, outcome)
-
-
-def start_of_epoch(state: ReplicaState) -> int:
-    """Return the offset at which a leader's own epoch begins in its log: its end where it has written nothing yet."""
-    earlier = (entry.epoch < state.leader_epoch for entry in state.log)
-    return sum(earlier)

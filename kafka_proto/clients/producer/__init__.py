@@ -1,12 +1,12 @@
 """The producer of Kafka's clients as pure functions of a frozen value: what `TransactionManager` and `Sender` decide.
 
-`commands` is what an application may ask for, `sending` what is sent next, `answers` what follows from an answer or a
-time-out, `idempotent` all of this for a producer without transactions, `verdicts` the one table of what an error code
-means, `families` which versions of requests a client speaks. Connections, time and correlation ids belong to
-whoever carries the requests.
+`state` is what it keeps, `commands` what an application may ask for, `sending` what is sent next, `answers` what
+follows from an answer or a time-out, `idempotent` how sequences go on where no transaction can be aborted, `verdicts`
+the one table of what an error code means, `families` which versions of requests a client speaks. Connections, time and
+correlation ids belong to whoever carries the requests.
 """
 
-from kafka_proto.clients.producer.answers import AfterAnswer, answered, broker_lost
+from kafka_proto.clients.producer.answers import AfterAnswer, answered, broker_lost, produced
 from kafka_proto.clients.producer.commands import (
     IllegalState,
     KafkaError,
@@ -43,6 +43,7 @@ __all__ = [
     "init_transactions",
     "next_call",
     "next_produces",
+    "produced",
     "send",
     "send_offsets_to_transaction",
     "sent_batch",

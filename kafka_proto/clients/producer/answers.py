@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
 
+from kafka_proto.clients.producer import idempotent
 from kafka_proto.clients.producer.families import Family
-from kafka_proto.clients.producer.sending import with_batch
 from kafka_proto.clients.producer.state import Batch, Producer, ProducerStatus, TransactionalCall
 from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
 from kafka_proto.requests import (
@@ -20,9 +20,10 @@ from kafka_proto.requests import (
     Error,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    ProduceRequest,
     TxnOffsetCommitRequest,
 )
+
+AGAIN = (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP)
 
 
 @attrs.frozen
@@ -36,32 +37,30 @@ class AfterAnswer:
 
 
 def answered(family: Family, producer: Producer, request: Any, response: Any) -> AfterAnswer:
-    """Take the answer to a request that is under way."""
-    if isinstance(request, ProduceRequest):
-        return _produced(family, producer, request, response.error)
+    """Take the answer to a request that is under way beside batches.
+
+    Where no producer id is given to who has no transactions, the next broker may be asked after a pause.
+    """
     error = _error_of(response)
     known = verdict(type(request).__name__, error)
+    if producer.transactional_id is None and known is not AnswerVerdict.DONE:
+        known = AnswerVerdict.RETRY
     if producer.status is ProducerStatus.FATAL_ERROR:  # the answer to a batch came before this one
         return AfterAnswer(producer, known, error)
     assert producer.call is not None
-    if known in (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP):
+    if known in AGAIN:
         again = TransactionalCall(request, is_sent=False, backs_off=True)
         return AfterAnswer(attrs.evolve(producer, call=again), known, error)
     producer = attrs.evolve(producer, call=None)
     if known is AnswerVerdict.DONE:
         return AfterAnswer(SUCCESSES[type(request)](family, producer, request, response), known)
-    if known is AnswerVerdict.FATAL or not _can_go_on(family, producer, error):
+    aborts = isinstance(request, EndTxnRequest) and producer.status is ProducerStatus.ABORTING_TRANSACTION
+    is_over = aborts and not producer.needs_new_epoch  # nothing follows an abort that is refused
+    if known is AnswerVerdict.FATAL or is_over or not _can_go_on(family, error):
         return AfterAnswer(failed(producer, error), AnswerVerdict.FATAL, error)
-    if isinstance(request, EndTxnRequest) and producer.status is ProducerStatus.ABORTING_TRANSACTION:
-        return _abort_refused(producer, known, error)
-    return AfterAnswer(_abortable(family, producer, error), known, error)
-
-
-def _abort_refused(producer: Producer, known: AnswerVerdict, error: Error) -> AfterAnswer:
-    """Go on where a new epoch was to be asked for anyway; else nothing follows: the abort fails, for good."""
-    if producer.needs_new_epoch:
+    if aborts:
         return AfterAnswer(attrs.evolve(producer, is_ended=True), known, error)
-    return AfterAnswer(failed(producer, error), AnswerVerdict.FATAL, error)
+    return AfterAnswer(_abortable(family, producer, error), known, error)
 
 
 def _error_of(response: Any) -> Error:
@@ -72,7 +71,7 @@ def _error_of(response: Any) -> Error:
     return error
 
 
-def _can_go_on(family: Family, producer: Producer, error: Error) -> bool:
+def _can_go_on(family: Family, error: Error) -> bool:
     """Say whether an error that leaves no way on at the same epoch can be aborted (`abortableErrorIfPossible`)."""
     return family.bumps_epoch or error not in (Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_ID_MAPPING)
 
@@ -102,7 +101,7 @@ def _initialized(
     family: Family, producer: Producer, request: InitProducerIdRequest, response: InitProducerIdResponse
 ) -> Producer:
     """Begin with a new epoch, in which all sequences are 0."""
-    return Producer(ProducerStatus.READY, response.producer_id, response.producer_epoch)
+    return producer.ready(response.producer_id, response.producer_epoch)
 
 
 def _partitions_added(
@@ -126,13 +125,9 @@ def _offsets_committed(family: Family, producer: Producer, request: TxnOffsetCom
 
 def _ended(family: Family, producer: Producer, request: EndTxnRequest, response: EndTxnResponse) -> Producer:
     """Be ready for the next transaction: at the epoch that the answer brings, or after asking for one, or as before."""
-    if producer.needs_new_epoch and not family.ends_with_new_epoch:
-        return attrs.evolve(producer, is_ended=True)
     if family.ends_with_new_epoch and response.producer_epoch >= 0:
-        return Producer(ProducerStatus.READY, response.producer_id, response.producer_epoch)
-    return Producer(
-        ProducerStatus.READY, producer.producer_id, producer.producer_epoch, next_sequence=producer.next_sequence
-    )
+        return producer.ready(response.producer_id, response.producer_epoch)
+    return without_end(producer)
 
 
 SUCCESSES: dict[type, Callable[..., Producer]] = {
@@ -145,69 +140,47 @@ SUCCESSES: dict[type, Callable[..., Producer]] = {
 
 
 def without_end(producer: Producer) -> Producer:
-    """Return a producer whose transaction ends without a request, since nobody knows of it."""
+    """Return a producer whose transaction is over: it asks for a new epoch if it needs one, or goes on as before."""
     if producer.needs_new_epoch:
         return attrs.evolve(producer, is_ended=True)
-    return Producer(
-        ProducerStatus.READY, producer.producer_id, producer.producer_epoch, next_sequence=producer.next_sequence
-    )
+    after = producer.ready(producer.producer_id, producer.producer_epoch)
+    return attrs.evolve(after, sequences=producer.sequences)
 
 
-def _produced(family: Family, producer: Producer, request: ProduceRequest, error: Error) -> AfterAnswer:
-    """Resolve a batch (`Sender.completeBatch`)."""
-    known = verdict("ProduceRequest", error)
-    place = _place_of(producer, request)
-    if place is None:
+def produced(family: Family, producer: Producer, number: int, error: Error) -> AfterAnswer:
+    """Take the answer to a batch (`Sender.completeBatch`); one that was given up is over."""
+    batch, known = producer.batch(number), verdict("ProduceRequest", error)
+    if batch is None:
         return AfterAnswer(producer, known, error)
-    batch = producer.batches[place]
-    first = all(other.partition != batch.partition for other in producer.batches[:place])
-    if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not first:
-        known = AnswerVerdict.RETRY
-    if known in (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP):
-        waits = attrs.evolve(batch, in_flight=False, backs_off=True)
-        return AfterAnswer(attrs.evolve(producer, batches=with_batch(producer.batches, place, waits)), known, error)
     if known is AnswerVerdict.DONE:
-        left = attrs.evolve(producer, batches=with_batch(producer.batches, place, None))
-        return AfterAnswer(left, known, acknowledged=batch.records)
+        return AfterAnswer(idempotent.acknowledged(family, producer, batch), known, acknowledged=batch.records)
+    if known in AGAIN:
+        return AfterAnswer(idempotent.retried(producer, batch), known, error)
+    if producer.transactional_id is None:
+        left = idempotent.refused(family, producer, batch, error)
+        return AfterAnswer(left, known if left.batch(number) is None else AnswerVerdict.RETRY, error)
+    if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and batch is not producer.sent_to(batch.partition)[0]:
+        return AfterAnswer(idempotent.retried(producer, batch), AnswerVerdict.RETRY, error)
     if known is AnswerVerdict.FATAL:
         return AfterAnswer(failed(producer, error), known, error)
-    return AfterAnswer(_abortable(family, _without(producer, place), error, loses_sequence=True), known, error)
+    return AfterAnswer(_abortable(family, _without(producer, batch), error, loses_sequence=True), known, error)
 
 
-def _place_of(producer: Producer, request: ProduceRequest) -> int | None:
-    """Return the place of the batch that a request carried, None where it was given up since.
-
-    Kafka's client knows its batches as objects; what two of them agree in here a leader takes for one batch, too.
-    """
-    data = request.batch
-    if (data.producer_id, data.producer_epoch) != (producer.producer_id, producer.producer_epoch):
-        return None
-    wanted = request.partition, data.base_sequence, data.records
-    found = (n for n, b in enumerate(producer.batches) if (b.partition, b.base_sequence, b.records) == wanted)
-    return next(found, None)
-
-
-def _without(producer: Producer, place: int) -> Producer:
+def _without(producer: Producer, gone: Batch) -> Producer:
     """Give a batch up: those of its partition that follow, and the next one, move down (`adjustSequences...`)."""
-    gone = producer.batches[place]
-    count = len(gone.records)
-    moved = [
-        attrs.evolve(batch, base_sequence=batch.base_sequence - count)
-        if n > place and batch.partition == gone.partition and batch.was_sent and not batch.in_flight
-        else batch
-        for n, batch in enumerate(producer.batches) if n != place
-    ]
-    following = producer.next_sequence.get(gone.partition, 0) - count
-    return attrs.evolve(
-        producer, batches=tuple(moved), next_sequence=producer.next_sequence.set(gone.partition, max(following, 0))
-    )
+    count, left = len(gone.records), producer.with_batch(gone.number, None)
+    for batch in left.sent_to(gone.partition):
+        if batch.number > gone.number and not batch.in_flight:
+            moved = attrs.evolve(batch, base_sequence=batch.base_sequence - count)
+            left = left.with_batch(batch.number, moved)
+    known = producer.sequences[gone.partition]
+    return left.with_sequences(gone.partition, attrs.evolve(known, following=max(known.following - count, 0)))
 
 
-def broker_lost(producer: Producer, partitions: Iterable[str], *, was_called: bool) -> Producer:
-    """Give a connection up: what was sent on it goes again as it was, a call at once and batches after a pause."""
-    lost = frozenset(partitions)
+def broker_lost(producer: Producer, numbers: Collection[int], *, was_called: bool) -> Producer:
+    """Give a connection up: what was sent on it goes again as it is now, a call at once and batches after a pause."""
     batches = tuple(
-        attrs.evolve(batch, in_flight=False, backs_off=True) if batch.in_flight and batch.partition in lost else batch
+        attrs.evolve(batch, in_flight=False, backs_off=True) if batch.number in numbers else batch
         for batch in producer.batches
     )
     call = producer.call
@@ -217,9 +190,11 @@ def broker_lost(producer: Producer, partitions: Iterable[str], *, was_called: bo
 
 
 def delivery_timed_out(family: Family, producer: Producer) -> Producer:
-    """Give up the oldest batch that was sent: what becomes of it is unknown (`delivery.timeout.ms`)."""
-    place = next(n for n, batch in enumerate(producer.batches) if batch.was_sent)
-    left = attrs.evolve(producer, batches=with_batch(producer.batches, place, None))
+    """Give up the oldest batch that was sent: a leader may have it or not (`delivery.timeout.ms`)."""
+    batch = next(batch for batch in producer.batches if batch.was_sent)
+    if producer.transactional_id is None:
+        return idempotent.timed_out(family, producer, batch)
+    left = producer.with_batch(batch.number, None)
     return _abortable(family, left, Error.REQUEST_TIMED_OUT, loses_sequence=True)
 
 
@@ -228,14 +203,10 @@ def rested(producer: Producer) -> Producer:
     call = producer.call
     if call is not None and call.backs_off:
         call = attrs.evolve(call, backs_off=False)
-    batches = tuple(_rested(batch) for batch in producer.batches)
+    batches = tuple(attrs.evolve(batch, backs_off=False) for batch in producer.batches)
     return attrs.evolve(producer, call=call, batches=batches)
 
 
 def backs_off(producer: Producer) -> bool:
     """Say whether something waits for a pause."""
     return (producer.call is not None and producer.call.backs_off) or any(b.backs_off for b in producer.batches)
-
-
-def _rested(batch: Batch) -> Batch:
-    return attrs.evolve(batch, backs_off=False) if batch.backs_off else batch

@@ -45,14 +45,17 @@ def begin_transaction(producer: Producer) -> Producer:
 
 def send(producer: Producer, partition: str, *records: Value, adds_partitions: bool) -> Producer:
     """Write records to a partition, in one batch; with `adds_partitions` it is added to the transaction first."""
-    _fail_if_error(producer)
-    _need(producer, "send", ProducerStatus.IN_TRANSACTION, "begin_transaction")
-    known = producer.partitions if adds_partitions else tuple(sorted({*producer.partitions, partition}))
-    new = producer.new_partitions
-    if adds_partitions and partition not in known:
-        new = tuple(sorted({*new, partition}))
+    known, new = producer.partitions, producer.new_partitions
+    if producer.transactional_id is not None:
+        _fail_if_error(producer)
+        _need(producer, "send", ProducerStatus.IN_TRANSACTION, "begin_transaction")
+        if not adds_partitions:
+            known = tuple(sorted({*known, partition}))
+        elif partition not in known:
+            new = tuple(sorted({*new, partition}))
+    batch = Batch(producer.numbers + 1, partition, records)
     return attrs.evolve(
-        producer, batches=(*producer.batches, Batch(partition, records)), partitions=known, new_partitions=new
+        producer, batches=(*producer.batches, batch), numbers=batch.number, partitions=known, new_partitions=new
     )
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import attrs
 
 from kafka_proto.clients.producer.families import Family
 from kafka_proto.clients.producer.state import (
     COMPLETING,
     TRANSACTION_TIMEOUT_MS,
-    Batch,
     Producer,
     ProducerStatus,
     TransactionalCall,
     TransactionalRequest,
 )
-from kafka_proto.log.records import MAX_SEQUENCE, RecordBatch
+from kafka_proto.log.records import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     AddOffsetsToTxnRequest,
@@ -26,16 +27,24 @@ from kafka_proto.requests import (
     TxnOffsetCommitRequest,
 )
 
+NO_TIMEOUT_MS = 2**31 - 1
+"""What Kafka's client says in an InitProducerId without transactional id."""
 
-def next_call(family: Family, producer: Producer, tid: str) -> TransactionalRequest | None:
-    """Return the transactional request to send now, if any: one at a time, in the order of Kafka's priorities.
 
-    A request that was not answered is sent again as it was. The end of a transaction waits for all batches.
+def next_call(family: Family, producer: Producer) -> TransactionalRequest | None:
+    """Return the request to send now beside batches, if any: one at a time, in the order of Kafka's priorities.
+
+    A request that was not answered is sent again as it was. The end of a transaction waits for all batches. A producer
+    without transactions asks for nothing but its producer id, once there is something to write.
     """
+    tid = producer.transactional_id
     if producer.status is ProducerStatus.FATAL_ERROR:
         return None
     if producer.call is not None:
         return None if producer.call.is_sent or producer.call.backs_off else producer.call.request
+    if tid is None:
+        asks = producer.producer_id == NO_PRODUCER_ID and producer.batches
+        return InitProducerIdRequest(family.init_producer_id, None, NO_TIMEOUT_MS) if asks else None
     who = producer.producer_id, producer.producer_epoch
     if producer.status is ProducerStatus.INITIALIZING:
         return InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS)
@@ -74,47 +83,44 @@ def sent_call(producer: Producer, request: TransactionalRequest) -> Producer:
     return attrs.evolve(producer, call=TransactionalCall(request, is_sent=True))
 
 
-def next_produces(family: Family, producer: Producer, tid: str, most: int) -> tuple[tuple[int, ProduceRequest], ...]:
-    """Return the batches to send now, by their place in `batches`; at most `most` of a partition are in flight.
+def next_produces(family: Family, producer: Producer, most: int) -> tuple[tuple[int, ProduceRequest], ...]:
+    """Return the batches to send now, by their number; at most `most` of a partition are in flight.
 
-    A batch that is sent again waits for those before it to be resolved; a new one for each that waits.
+    One that is sent again waits for those before it to be resolved; a new one for each that waits, for what was sent in
+    an epoch of before, and for what timed out (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
     """
-    if producer.status is ProducerStatus.FATAL_ERROR:
+    if producer.status is ProducerStatus.FATAL_ERROR or producer.producer_id == NO_PRODUCER_ID:
         return ()
-    found: list[tuple[int, ProduceRequest]] = []
-    flying: dict[str, int] = {}
-    stopped: set[str] = set()
-    sequences = dict(producer.next_sequence)
-    for place, batch in enumerate(producer.batches):
-        name = batch.partition
-        before = flying.setdefault(name, 0)
-        flying[name] += 1
-        if batch.in_flight or name in stopped:
+    tid, found = producer.transactional_id, list[tuple[int, ProduceRequest]]()
+    for name in dict.fromkeys(batch.partition for batch in producer.batches):
+        if tid is not None and name not in producer.partitions:
             continue
-        again = batch.was_sent
-        if name not in producer.partitions or batch.backs_off or before >= (1 if again else most):
-            stopped.add(name)
-            continue
-        sequence = batch.base_sequence if again else sequences.get(name, 0)
-        if not again:
-            sequences[name] = (sequence + len(batch.records)) % (MAX_SEQUENCE + 1)
-        data = RecordBatch(
-            batch.records, producer.producer_id, producer.producer_epoch, sequence, is_transactional=True
-        )
-        found.append((place, ProduceRequest(family.produce, tid, -1, name, data)))
-    return tuple(found)
+        known = producer.sequences_of(name)
+        following, may_begin = known.following, not producer.is_stale(known) and known.unresolved == NO_SEQUENCE
+        for before, batch in enumerate(batch for batch in producer.batches if batch.partition == name):
+            again = batch.was_sent
+            if batch.in_flight:
+                continue
+            if batch.backs_off or before >= (1 if again else most) or not (again or may_begin):
+                break
+            sequence, epoch = batch.base_sequence, batch.producer_epoch
+            if not again:
+                sequence, epoch = following, known.producer_epoch
+                following = batch.after(sequence)
+            data = RecordBatch(batch.records, known.producer_id, epoch, sequence, is_transactional=tid is not None)
+            found.append((batch.number, ProduceRequest(family.produce, tid, -1, name, data)))
+    return tuple(sorted(found, key=itemgetter(0)))
 
 
-def sent_batch(producer: Producer, place: int, request: ProduceRequest) -> Producer:
+def sent_batch(producer: Producer, number: int, request: ProduceRequest) -> Producer:
     """Return the producer with a batch in flight."""
-    batch, data = producer.batches[place], request.batch
-    sequences = producer.next_sequence
+    data, batch = request.batch, producer.batch(number)
+    assert batch is not None
+    known = producer.sequences_of(request.partition)
     if not batch.was_sent:
-        sequences = sequences.set(batch.partition, (data.last_sequence + 1) % (MAX_SEQUENCE + 1))
-    sent = attrs.evolve(batch, base_sequence=data.base_sequence, in_flight=True)
-    return attrs.evolve(producer, batches=with_batch(producer.batches, place, sent), next_sequence=sequences)
-
-
-def with_batch(batches: tuple[Batch, ...], place: int, batch: Batch | None) -> tuple[Batch, ...]:
-    """Return batches with another one at a place, or with none."""
-    return (*batches[:place], *(() if batch is None else (batch,)), *batches[place + 1:])
+        known = attrs.evolve(known, following=batch.after(data.base_sequence))
+    sent = attrs.evolve(
+        batch, base_sequence=data.base_sequence, producer_epoch=data.producer_epoch, in_flight=True,
+        is_renumbered=False,
+    )
+    return producer.with_sequences(request.partition, known).with_batch(number, sent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.context import AskedBroker, Handling, Reply, answering, ask, asking, of_group, told
+from kafka_proto.gateway.context import AskedBroker, Handling, answering, ask, asking, told
 from kafka_proto.requests import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -12,10 +12,9 @@ from kafka_proto.requests import (
     SyncGroupRequest,
 )
 
-heartbeat = of_group(answering(HeartbeatRequest))
+heartbeat = answering(HeartbeatRequest)
 
 
-@of_group
 def join_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let a member join; its answer comes with the new generation."""
     message = request.message
@@ -23,23 +22,21 @@ def join_group(here: AskedBroker, request: WireRequest) -> Handling:
         JoinGroupRequest, request, rebalance_timeout_ms=message.get("rebalance_timeout", message["session_timeout"]),
         group_instance_id=message.get("group_instance_id"), client_id=request.client_id or "",
         protocols=tuple((protocol["name"], protocol["metadata"]) for protocol in message["protocols"])))
-    return Reply(told(found, members=tuple(
+    return told(found, members=tuple(
         {"member_id": known, "group_instance_id": instance, "metadata": said}
-        for known, instance, said in found.members)))
+        for known, instance, said in found.members))
 
 
-@of_group
 def sync_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Take the leader's assignments, and tell a member its own."""
     assignments = tuple((given["member_id"], given["assignment"]) for given in request.message["assignments"])
-    return Reply(told((yield from ask(asking(SyncGroupRequest, request, assignments=assignments)))))
+    return told((yield from ask(asking(SyncGroupRequest, request, assignments=assignments))))
 
 
-@of_group
 def leave_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let members go, from version 3 on several of them, each with its own error."""
     message = request.message
     leaving = message["members"] if request.version >= 3 else (message,)
     found = yield from ask(asking(LeaveGroupRequest, request, members=tuple(
         MemberIdentity(member["member_id"], member.get("group_instance_id")) for member in leaving)))
-    return Reply(told(found, members=tuple(map(told, found.members))))
+    return told(found, members=tuple(map(told, found.members)))

@@ -11,13 +11,11 @@ from kafka_proto.gateway.context import (
     AskedBroker,
     Handling,
     Refused,
-    Reply,
     asking,
     by_topic,
     each,
     named,
     number,
-    of_group,
 )
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -31,13 +29,11 @@ from kafka_proto.requests import (
 NO_EPOCH = -1
 
 
-@of_group
 def offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group."""
     return _committed(OffsetCommitRequest, request, generation_id=request.message["generation_id_or_member_epoch"])
 
 
-@of_group
 def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
     return _committed(TxnOffsetCommitRequest, request)
@@ -52,7 +48,7 @@ def _committed(kind: type, request: WireRequest, **more: Any) -> Handling:
                       leader_epoch=None if epoch == NO_EPOCH else epoch,
                       metadata=partition["committed_metadata"] or None, **more)
 
-    return Reply({"topics": (yield from each(request.message["topics"], "partitions", one))})
+    return {"topics": (yield from each(request.message["topics"], "partitions", one))}
 
 
 def offset_fetch(here: AskedBroker, request: WireRequest) -> Handling:
@@ -60,12 +56,12 @@ def offset_fetch(here: AskedBroker, request: WireRequest) -> Handling:
     message = request.message
     stable = message.get("require_stable", False)
     if request.version < 8:
-        return Reply((yield from _fetched(here, request, message, stable)))
+        return (yield from _fetched(here, request, message, stable))
     groups = []
     for group in message["groups"]:
         found = yield from _fetched(here, request, group, stable)
         groups.append({"group_id": group["group_id"], **found})
-    return Reply({"groups": tuple(groups)})
+    return {"groups": tuple(groups)}
 
 
 def _fetched(

@@ -13,8 +13,8 @@ from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     NO_ERROR,
     AskedBroker,
+    Closing,
     Handling,
-    Reply,
     Waits,
     at_leader,
     code,
@@ -90,13 +90,14 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
         found[key] = found[key] or _appended(here, key, asked, reason, response)
     if message["acks"] == 0:
         errors = [fields["error_code"] for fields in found.values() if fields["error_code"] != NO_ERROR]
-        closes = f"acks is 0, and the error {errors[0]} cannot be told" if errors else None
-        return Reply(None, closes)
+        if errors:
+            raise Closing(f"acks is 0, and the error {errors[0]} cannot be told")
+        return None
     topics: dict[str, list[Fields]] = {}
     for (topic, _), fields in found.items():
         topics.setdefault(topic, []).append(fields)
-    return Reply({"responses": tuple(
-        {"name": topic, "partition_responses": tuple(results)} for topic, results in topics.items())})
+    return {"responses": tuple(
+        {"name": topic, "partition_responses": tuple(results)} for topic, results in topics.items())}
 
 
 def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
@@ -176,7 +177,7 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
                 results.append(fields)
             topics.append({"topic": topic["topic"], "partitions": tuple(results)})
         if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
-            return Reply({"responses": tuple(topics), "session_id": 0})
+            return {"responses": tuple(topics), "session_id": 0}
         yield Waits(until)
 
 
@@ -255,11 +256,11 @@ def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:
 
     one = at_leader(here, ListOffsetsResponse, lambda name, partition: ListOffsetsRequest(
         request.version, name, partition["timestamp"], level, request.message["replica_id"]))
-    return Reply({"topics": (yield from each(request.message["topics"], "partitions", one, fields))})
+    return {"topics": (yield from each(request.message["topics"], "partitions", one, fields))}
 
 
 def delete_records(here: AskedBroker, request: WireRequest) -> Handling:
     """Delete what is before an offset in each partition."""
     one = at_leader(here, DeleteRecordsResponse, lambda name, partition: DeleteRecordsRequest(
         request.version, name, partition["offset"]))
-    return Reply({"topics": (yield from each(request.message["topics"], "partitions", one))})
+    return {"topics": (yield from each(request.message["topics"], "partitions", one))}

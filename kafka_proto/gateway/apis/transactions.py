@@ -11,7 +11,6 @@ from kafka_proto.gateway.context import (
     NO_ERROR,
     AskedBroker,
     Handling,
-    Reply,
     answering,
     ask,
     asking,
@@ -49,14 +48,14 @@ def add_partitions_to_txn(here: AskedBroker, request: WireRequest) -> Handling:
     """Add partitions to a transaction; from version 4 on, which brokers send, to several, or only look."""
     if request.version < 4:
         before = {name.removeprefix("v3_and_below_"): value for name, value in request.message.items()}
-        return Reply({"results_by_topic_v3_and_below": (yield from _added(request, before))})
+        return {"results_by_topic_v3_and_below": (yield from _added(request, before))}
     found = []
     for transaction in request.message["transactions"]:
         results = yield from _added(request, transaction)
         if any(row["partition_error_code"] == THROWN for topic in results for row in topic["results_by_partition"]):
-            return Reply({"error_code": THROWN, "results_by_transaction": ()})
+            return {"error_code": THROWN, "results_by_transaction": ()}
         found.append({"transactional_id": transaction["transactional_id"], "topic_results": results})
-    return Reply({"error_code": NO_ERROR, "results_by_transaction": tuple(found)})
+    return {"error_code": NO_ERROR, "results_by_transaction": tuple(found)}
 
 
 def _added(
@@ -89,7 +88,7 @@ def write_txn_markers(here: AskedBroker, request: WireRequest) -> Handling:
             partitions=_names(marker["topics"], inner)))
         topics = _by_partition(marker["topics"], inner, response.errors, "partitions", "error_code")
         found.append({"producer_id": marker["producer_id"], "topics": topics})
-    return Reply({"markers": tuple(found)})
+    return {"markers": tuple(found)}
 
 
 def describe_producers(here: AskedBroker, request: WireRequest) -> Handling:
@@ -104,7 +103,7 @@ def describe_producers(here: AskedBroker, request: WireRequest) -> Handling:
 
     one = at_leader(here, DescribeProducersResponse,
                     lambda name, partition: DescribeProducersRequest(request.version, name))
-    return Reply({"topics": (yield from each(request.message["topics"], "partition_indexes", one, fields))})
+    return {"topics": (yield from each(request.message["topics"], "partition_indexes", one, fields))}
 
 
 def describe_transactions(here: AskedBroker, request: WireRequest) -> Handling:
@@ -114,12 +113,12 @@ def describe_transactions(here: AskedBroker, request: WireRequest) -> Handling:
         known = yield from ask(DescribeTransactionsRequest(request.version, tid))
         topics = tuple({"topic": topic, "partitions": indexes} for topic, indexes in by_topic(known.partitions))
         found.append(told(known, transactional_id=tid, transaction_state=known.state, topics=topics))
-    return Reply({"transaction_states": tuple(found)})
+    return {"transaction_states": tuple(found)}
 
 
 def list_transactions(here: AskedBroker, request: WireRequest) -> Handling:
     """List transactional ids with their states."""
     known = yield from ask(asking(ListTransactionsRequest, request))
-    return Reply(told(known, transaction_states=tuple(
+    return told(known, transaction_states=tuple(
         {"transactional_id": tid, "producer_id": producer, "transaction_state": state}
-        for tid, producer, state in known.transactions)))
+        for tid, producer, state in known.transactions))

@@ -167,8 +167,6 @@ def truncate_once(k: ReplicationNames, view: View, follower: str, leader: str) -
         yield Change(base.truncated(view, follower, offset), f"{follower} of {leader} from {offset}")
 
 
-STALE = ("StaleIncHighWatermark", "LateExpandIsr")
-"""Those by which the versions without a fence go wrong: with these on, what is held below a high watermark is not."""
 UNFENCED = (
     empty_fetch(kip_320_first_try.is_following), deposed_leader_inc_high_watermark, forget_high_watermark,
     late_shrink_isr(kip_320_first_try.is_following), late_expand_isr, stale_inc_high_watermark,

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from harness.model import Kind, View, slot
 from harness.model.spec import Action, Change, Next, Writes, action, each
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import isr, leadership, log, truncation
+from kafka_proto.replication import isr, leadership, truncation
 from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.specs.names import (
     NOBODY,
-    Known,
     ReplicationNames,
     end_of,
     epoch_of,
@@ -146,29 +145,24 @@ def leader_shrink_isr(k: ReplicationNames, view: View, leader: str, follower: st
     members = isr_of(view, leader)
     if follower not in members:
         return
-    follows = is_following(view, follower, leader)
-    if not (follows and is_follower_caught_up(view, leader, follower, end_of(view, leader))):
+    end = followed_end(view, leader, follower)
+    if end is None or end < end_of(view, leader):
         yield shrink_to(leader, members, follower)
 
 
 @action("LeaderExpandIsr", exists=two_replicas)
 def leader_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark."""
-    if not is_true_leader(view, leader):
+    if not is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
-    known = Known(view, leader)
-    if isr.may_expand(known, follower, lambda: followed_end(view, leader, follower)):
-        yield expand_to(leader, known.isr, follower)
+    end = followed_end(view, leader, follower)
+    if end is not None and isr.is_caught_up(hw_of(view, leader), end_of(view, leader), end):
+        yield expand_to(leader, isr_of(view, leader), follower)
 
 
 def followed_end(view: View, leader: str, follower: str) -> int | None:
     """Return the end offset of a follower that follows a leader, None of any other."""
     return end_of(view, follower) if is_following(view, follower, leader) else None
-
-
-def is_follower_caught_up(view: View, leader: str, follower: str, end_offset: int) -> bool:
-    """Say whether a follower holds the record below an offset, as the leader does, whatever its epoch."""
-    return isr.is_caught_up(end_offset, end_of(view, leader), end_of(view, follower))
 
 
 @action("LeaderIncHighWatermark", exists=each("replicas"))
@@ -229,7 +223,7 @@ def follower_replicate(k: ReplicationNames, view: View, follower: str, leader: s
 def replicate_to(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The next record of the leader's log and its high watermark reach the follower (`ReplicateTo`)."""
     end = end_of(view, follower)
-    if not log.may_replicate(end_of(view, leader), end, k.log_size):
+    if end >= end_of(view, leader) or end == k.log_size:
         return
     record = log_of(view, leader)[end]
     high_watermark = hw.after_fetch(hw_of(view, leader), end + 1)

@@ -11,13 +11,13 @@ from kafka_proto.replication import isr
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kafka_replication import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
-    Known,
     ReplicationNames,
     end_of,
     epoch_of,
     follower_leader_epoch,
     hw_of,
     isr_of,
+    log_of,
     two_replicas,
 )
 
@@ -39,11 +39,13 @@ def followed_end(view: View, leader: str, follower: str) -> int | None:
 @action("FencedLeaderExpandIsr", exists=two_replicas)
 def fenced_leader_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
-    if not base.is_true_leader(view, leader):
+    if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
-    known = Known(view, leader)
-    if isr.may_expand_in_epoch(known, follower, lambda: followed_end(view, leader, follower)):
-        yield base.expand_to(leader, known.isr, follower)
+    end = followed_end(view, leader, follower)
+    if end is None:
+        return
+    if isr.may_expand_in_epoch(end, hw_of(view, leader), log_of(view, leader), epoch_of(view, leader)):
+        yield base.expand_to(leader, isr_of(view, leader), follower)
 
 
 @action("FencedLeaderShrinkIsr", exists=two_replicas)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from harness.model import View
 from harness.model.spec import Change, action, each
-from kafka_proto.replication import isr, truncation
+from kafka_proto.replication import isr, log, truncation
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.names import (
     ReplicationNames,
@@ -30,8 +30,11 @@ def is_following(view: View, leader: str, follower: str) -> bool:
 
 
 def is_caught_up(view: View, leader: str, follower: str, end_offset: int) -> bool:
-    """Say whether a follower's record below an offset has the epoch of the leader's."""
-    return end_offset == 0 or isr.is_caught_up_to_leader_epoch(end_offset, log_of(view, leader), log_of(view, follower))
+    """Say whether the records below an offset have one epoch (`IsFollowerCaughtUpToLeaderEpoch`)."""
+    if end_offset == 0:
+        return True
+    below = log.record_at(log_of(view, follower), end_offset - 1)
+    return below is not None and isr.has_epoch_below(log_of(view, leader), end_offset, below.epoch)
 
 
 @action("LeaderExpandIsrBetterFencing", exists=two_replicas)

@@ -89,19 +89,6 @@ log_of: Callable[[View, str], Log] = of_replica("replicaLog", "records")
 """The records of a replica's log."""
 
 
-class Known:
-    """What a replica knows, read when it is asked for."""
-
-    def __init__(self, view: View, replica: str) -> None:
-        self._asked = (view, replica)
-
-    isr = property(lambda self: isr_of(*self._asked))
-    high_watermark = property(lambda self: hw_of(*self._asked))
-    log = property(lambda self: log_of(*self._asked))
-    end_offset = property(lambda self: end_of(*self._asked))
-    leader_epoch = property(lambda self: epoch_of(*self._asked))
-
-
 def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:
     """Read the LeaderAndIsr request of an epoch, None where there is none yet."""
     return cast("LeaderAndIsrRequest | None", view.at("leaderAndIsrRequests", epoch))
@@ -114,7 +101,7 @@ def two_replicas(k: ReplicationNames) -> Iterable[Index]:
 
 def follower_leader_epoch(k: ReplicationNames) -> Iterable[Index]:
     """A replica, another one that may lead it (S10: or nobody), and the epoch of a request."""
-    leaders = k.version.leaders(k.replicas, NOBODY)
+    leaders = (*k.replicas, NOBODY) if k.version.obeys_without_leader else k.replicas
     return ((r, leader, epoch) for r, leader, epoch in product(k.replicas, leaders, k.epochs) if r != leader)
 
 

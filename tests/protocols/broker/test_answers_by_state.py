@@ -13,9 +13,11 @@ import pytest
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, Logged
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
 from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import AddPartitionsToTxnRequest, EndTxnRequest, Error, InitProducerIdRequest
@@ -50,10 +52,10 @@ def cell(version: BrokerVersion, request: Any, known: TransactionMetadata, pendi
         return " ".join(sorted({CODES[error] for error in errors.values()}, key=str.lower))
     state = Coordinator(FrozenMap({"tid": cached}), ids=IDS)
     state, (effect,) = role.receive(version.coordinator, state, request, now=1)
-    if isinstance(effect, AnsweredRequest):
-        given = effect.answer
-        return CODES[given.error] + (f"={given.producer_id}:{given.producer_epoch}" if given.producer_id >= 0 else "")
-    assert isinstance(effect, Logged) and effect.entry is not None
+    if isinstance(effect, Answer):
+        return CODES[effect.error] + (
+            f"={effect.producer_id}:{effect.producer_epoch}" if effect.producer_id >= 0 else "")
+    assert isinstance(effect, TransactionRecord) and effect.entry is not None
     entry = effect.entry
     assert state.transactions["tid"].pending_state is entry.state
     text = "".join(letter for letter in entry.state if letter.isupper()) + str(entry.producer_epoch)
@@ -62,7 +64,7 @@ def cell(version: BrokerVersion, request: Any, known: TransactionMetadata, pendi
     text += f"+{entry.next_producer_id}" if entry.next_producer_id >= 0 else ""
     assert (state.ids.next_id is None) is (">" in text or "+" in text)
     _, effects = role.appended(version.coordinator, state, "tid", now=2)
-    given = next(effect.answer for effect in effects if isinstance(effect, AnsweredRequest))
+    given = next(effect for effect in effects if isinstance(effect, Answer))
     said = "" if given.error is Error.NONE else f" {CODES[given.error]}"
     return f"{text}{said}" + (f"={given.producer_id}:{given.producer_epoch}" if given.producer_id >= 0 else "")
 

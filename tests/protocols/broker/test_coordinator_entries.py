@@ -15,11 +15,12 @@ from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.broker.coordinator.completion import completed
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig, Markers
 from kafka_proto.broker.coordinator.loading import load
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion, version_of
 from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import Error
@@ -84,12 +85,12 @@ def test_nothing_is_written_where_nothing_changes() -> None:
     for version in (KIP_360, KIP_890):
         for known, at_once in ((OPEN, True), (attrs.evolve(OPEN, state=S.COMPLETE_COMMIT), False)):
             _, (effect,) = role.receive(version.coordinator, coordinator(known), added, now=30)
-            assert isinstance(effect, AnsweredRequest) is at_once
+            assert isinstance(effect, Answer) is at_once
         for request in (INIT, added, requests.AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"),
                         *(requests.EndTxnRequest(v, "tid", 7, 3, True) for v in (3, 5))):
             nameless = attrs.evolve(request, transactional_id="")
             _, (effect,) = role.receive(version.coordinator, coordinator(OPEN), nameless, now=30)
-            assert isinstance(effect, AnsweredRequest) and effect.answer.error is Error.INVALID_REQUEST
+            assert effect == Answer(Error.INVALID_REQUEST)
         verify = attrs.evolve(added, transactional_id="", verify_only=True)
         assert dict(version.coordinator.verify_partitions(verify, None)) == {"T-0": Error.INVALID_REQUEST}
         known_not = attrs.evolve(verify, transactional_id="tid")
@@ -114,7 +115,7 @@ def test_new_coordinator_has_what_its_log_says_and_sends_markers_for_what_is_pre
     last_one = attrs.evolve(OPEN, producer_epoch=LAST_EPOCH)
     without = coordinator(last_one, ids=ProducerIds())
     state, (effect,) = role.receive(KIP_890_4_4.coordinator, without, INIT, now=30)
-    assert isinstance(effect, AnsweredRequest) and effect.answer.error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert effect == Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)
     assert state == without
 
 
@@ -185,15 +186,15 @@ def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:
     ending, effects = role.appended(KIP_360.coordinator, ending, "tid", now=32)
     assert not ending.transactions["tid"].has_failed_epoch_fence
     answered, markers = effects
-    assert isinstance(answered, AnsweredRequest) and isinstance(markers, Markers)
+    assert isinstance(answered, Answer) and isinstance(markers, Markers)
     done = FrozenMap({"T-0": Error.NONE, "T-1": Error.NONE})
     for wrong in (attrs.evolve(markers.request, producer_epoch=3), attrs.evolve(markers.request, coordinator_epoch=9)):
         assert role.marked(ending, "tid", wrong, done, now=33) == (ending, ())
     completing, (logged,) = role.marked(ending, "tid", markers.request, done, now=33)
-    assert isinstance(logged, Logged)
+    assert isinstance(logged, TransactionRecord)
     assert role.marked(completing, "tid", markers.request, done, now=33) == (completing, ())
     completed_, effects = role.appended(KIP_360.coordinator, completing, "tid", now=33)
-    assert effects == () and completed_.transactions["tid"].pending_state is None
+    assert effects == (Answer(),) and completed_.transactions["tid"].pending_state is None
     assert role.marked(completed_, "tid", markers.request, done, now=34) == (completed_, ())
 
 
@@ -217,8 +218,8 @@ def test_what_time_does_and_when() -> None:
     assert [len(role.expire(coordinator(DONE, config=soon), "tid", now=now)[1]) for now in (49, 50)] == [0, 1]
     assert role.expire(coordinator(DONE, S.EMPTY, config=soon), "tid", now=50)[1] == ()
     loading = coordinator(DONE, loading=True)
-    assert role.receive(KIP_360.coordinator, loading, INIT, now=30, token="me") == (
-        loading, (AnsweredRequest("me", INIT, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),))
+    assert role.receive(KIP_360.coordinator, loading, INIT, now=30) == (
+        loading, (Answer(Error.COORDINATOR_LOAD_IN_PROGRESS),))
 
 
 @pytest.mark.parametrize(("version", "epoch", "answer"), [
@@ -233,6 +234,6 @@ def test_time_out_fences_who_began_the_transaction_but_in_0_11(
     aborted = attrs.evolve(entry, state=S.COMPLETE_ABORT, partitions=())
     going_on = requests.AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
     _, (effect,) = role.receive(version.coordinator, coordinator(aborted), going_on, now=40)
-    found = effect.answer.error if isinstance(effect, AnsweredRequest) else Error.NONE
+    found = effect.error if isinstance(effect, Answer) else Error.NONE
     assert found is answer
     assert entry_of(role.receive(version.coordinator, coordinator(OPEN), INIT, now=30)).producer_epoch == 4

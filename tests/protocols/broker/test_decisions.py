@@ -17,7 +17,7 @@ from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, CoordinatorConfig, Markers
+from kafka_proto.broker.coordinator.coordinator import Coordinator, CoordinatorConfig, Markers
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import ProducerIds
 from kafka_proto.broker.coordinator.role import block_of
@@ -32,7 +32,6 @@ from kafka_proto.broker.group.coordinator import refused_commit
 from kafka_proto.broker.leader.admission import admit, check
 from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
-from kafka_proto.broker.leader.verification import expire_verifications
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.cluster import PlayedCluster
@@ -90,7 +89,7 @@ def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
     for request, retried in ((goes_on, Error.NONE), (INIT, Error.PRODUCER_FENCED)):
         state, _ = ask(versions.KIP_360, coordinator(rested), request)
         state, answers = role.appended(versions.KIP_360.coordinator, state, "tid", now=1)
-        assert answers == (AnsweredRequest("me", request, Answer(Error.NONE, 1000, 0)),)
+        assert answers == (Answer(Error.NONE, 1000, 0),)
         state, effects = ask(versions.KIP_360, state, goes_on)
         if retried is Error.NONE:
             _, effects = role.appended(versions.KIP_360.coordinator, state, "tid", now=2)
@@ -255,14 +254,6 @@ def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> No
         made = node.ask(requests.ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence)))
         assert (made.error, made.base_offset) == (error, offset)
     assert len(node.log("T-0").batches) == 2
-
-
-def test_verification_whose_batch_never_came_is_forgotten() -> None:
-    """After `producer.id.expiration.ms`, as a producer is."""
-    request = requests.ProduceRequest(11, "tid", -1, "T-0", batch())
-    leader = admit(versions.KIP_890.leader, LeaderState(), request, now=10).leader
-    assert list(expire_verifications(leader, 109, 100).verifications) == [7]
-    assert list(expire_verifications(leader, 110, 100).verifications) == []
 
 
 def test_p11_markers_of_earlier_epochs_and_coordinators_are_refused() -> None:

@@ -104,6 +104,14 @@ def test_a_join_is_answered_once_it_is_too_late_for_the_others(members: Members)
     assert members.beat(first, 2) is E.UNKNOWN_MEMBER_ID
 
 
+def test_two_who_are_silent_are_dropped_at_once_where_the_first_ends_a_rebalance(members: Members) -> None:
+    """Time may pass in one step, over both sessions and the rebalance that a third member began."""
+    members.pair()
+    third, _ = members.new()
+    members.wait(REBALANCE)
+    assert list(members.groups(members.leader(OFFSETS_PARTITION)).groups[GROUP].members) == [third]
+
+
 def test_waiting_for_a_join_lets_its_time_pass(members: Members) -> None:
     """The first member, which is silent, is dropped."""
     members.alone()

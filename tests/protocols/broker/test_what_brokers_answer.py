@@ -93,13 +93,6 @@ def test_transactions_are_described_and_listed_wherever_their_coordinator_is(clu
     assert len({producer_id for _, producer_id, _ in listed}) == 4
 
 
-def test_offsets_are_found_by_time_and_at_both_ends(cluster: PlayedCluster) -> None:
-    """ListOffsets reads the log that its leader serves."""
-    cluster.ask(requests.ProduceRequest(9, None, -1, "T-0", PLAIN))
-    assert cluster.ask(requests.ListOffsetsRequest(5, "T-0", -1)).offset == 2
-    assert cluster.ask(requests.ListOffsetsRequest(5, "T-0", -2)).offset == 0
-
-
 def test_a_fetch_that_wants_no_bytes_does_not_wait(cluster: PlayedCluster) -> None:
     """`min_bytes` of 0; another one waits until there is something."""
     response = cluster.ask(requests.ConsumerFetchRequest(11, "T-0", 0, min_bytes=0))

@@ -13,8 +13,8 @@ from support.searches.spec_states import state
 
 from harness.model import NO_FAULTS, Model, Value, View, find_model, model_of
 from kafka_proto.broker.parts import LeaderState
-from kafka_proto.clients.idempotent_client import IdempotentState, Placed
-from kafka_proto.clients.producer.idempotent import IdempotentBatch, IdempotentProducer
+from kafka_proto.clients.producer import Batch, Producer
+from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster.scenarios import SCENARIOS
 from kafka_proto.log import RecordBatch, delete_records
 
@@ -34,13 +34,13 @@ def log(*texts: str, deleted: int = 0) -> LeaderState:
     return LeaderState(delete_records(made, deleted), serves=True)
 
 
-def told(*texts: str) -> IdempotentState:
+def told(*texts: str) -> ClientState:
     """Return a producer that was told where its records are, as `i1#1@0`."""
     placed = (text.split("@") for text in texts)
-    return IdempotentState(acknowledged=tuple(Placed("T-0", name, int(offset)) for name, offset in placed))
+    return ClientState(acknowledged=tuple(Written("T-0", name, int(offset)) for name, offset in placed))
 
 
-CASES: Mapping[str, tuple[LeaderState, IdempotentState, LeaderState, IdempotentState, str]] = {
+CASES: Mapping[str, tuple[LeaderState, ClientState, LeaderState, ClientState, str]] = {
     "twice": (
         log("i1#1", "i1#2", "i1#1"), told(), log("i1#1", "i1#2"), told(),
         "i1#1 is in T-0 twice, at the offsets 0 and 2",
@@ -76,7 +76,7 @@ def test_acknowledged_once_says_what_is_wrong(model: Model, name: str) -> None:
 
 def test_operations_do_not_end_while_a_record_is_neither_acknowledged_nor_given_up(model: Model) -> None:
     """Its name is said."""
-    waits = IdempotentState(IdempotentProducer(10, 0, batches=(IdempotentBatch(1, "T-0", ("i1#1",)),)))
+    waits = ClientState(Producer(producer_id=10, batches=(Batch(1, "T-0", ("i1#1",)),)))
     assert why(model, "OperationsEnd", producer=waits) == "i1 waits for the answer to i1#1"
     assert why(model, "OperationsEnd") is None
 

@@ -34,7 +34,7 @@ def test_each_command_in_each_state_is_taken_or_raises_what_the_client_of_kafka_
     command: str, status: ProducerStatus
 ) -> None:
     """Outside its state, two at once, after an error: the exception of Kafka's client, with one sentence."""
-    producer = Producer(status, 7, 0, last_error=Error.INVALID_TXN_STATE)
+    producer = Producer("tid1", status, 7, 0, last_error=Error.INVALID_TXN_STATE)
     if status in ALLOWED[command]:
         assert COMMANDS[command](producer) != producer
         return
@@ -55,4 +55,4 @@ def test_each_command_in_each_state_is_taken_or_raises_what_the_client_of_kafka_
 def test_a_fenced_producer_raises_that_it_is_fenced(command: str, error: Error) -> None:
     """Whatever it is asked, from then on."""
     with pytest.raises(client.ProducerFenced, match="another producer with the same transactional id was started"):
-        COMMANDS[command](Producer(ProducerStatus.FATAL_ERROR, 7, 0, last_error=error))
+        COMMANDS[command](Producer("tid1", ProducerStatus.FATAL_ERROR, 7, 0, last_error=error))

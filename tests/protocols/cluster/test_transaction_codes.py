@@ -14,7 +14,8 @@ from support.runs.made_runs import scenario_runs, states_of
 from harness.model import find_scenario, model_of
 from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890_4_4
@@ -67,10 +68,10 @@ def unrecorded() -> set[str]:
         (Coordinator(ids=ProducerIds(Block(1, 9))), error)
         for error in (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
     )):
-        after, effects = role.receive(KIP_360.coordinator, state, INIT, now=0, token="me")
+        after, effects = role.receive(KIP_360.coordinator, state, INIT, now=0)
         if fails is not None:
             _, effects = role.append_failed(after, "tid", fails)
-        found |= {effect.answer.error for effect in effects if isinstance(effect, AnsweredRequest)}
+        found |= {effect.error for effect in effects if isinstance(effect, Answer)}
     node = new_node(KIP_890_4_4)
     elected(node)
     node.ask(INIT)

@@ -23,8 +23,8 @@ from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, Le
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.consumer import Consumer
 from kafka_proto.clients.producer import Producer, ProducerStatus
+from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.clients.reader import ReaderState
-from kafka_proto.clients.transactional_client import ClientState, Written
 from kafka_proto.cluster.fencing import appended_after_fencing
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
@@ -60,11 +60,11 @@ def client(*acknowledged: str, **outcomes: str) -> Change:
     """Return the change to what the application knows: acknowledged records, and outcomes by transaction."""
     written = tuple(Written(*text.split()) for text in acknowledged)
     told = FrozenMap({f"c1.{name.removeprefix('g')}": outcome for name, outcome in outcomes.items()})
-    return "c1", ClientState(Producer(ProducerStatus.READY, 0, 0), acknowledged=written, outcomes=told)
+    return "c1", ClientState(Producer("tid1", ProducerStatus.READY, 0, 0), acknowledged=written, outcomes=told)
 
 
 def failed(error: Error) -> Change:
-    return "c1", ClientState(Producer(ProducerStatus.FATAL_ERROR, 0, 0, last_error=error))
+    return "c1", ClientState(Producer("tid1", ProducerStatus.FATAL_ERROR, 0, 0, last_error=error))
 
 
 def entry(state: TxnState, *partitions: str, epoch: int = 0, committed: tuple[str, ...] = ()) -> Change:
@@ -235,7 +235,7 @@ def test_history_in_which_a_fenced_producer_still_writes_is_told_from_one_in_whi
     first, placement = model.initial_states()[0], Placement.of(model.sizes)
 
     def with_epoch(epoch: int) -> Change:
-        return "c1", ClientState(Producer(ProducerStatus.READY, 0, epoch))
+        return "c1", ClientState(Producer("tid1", ProducerStatus.READY, 0, epoch))
 
     states: list[State] = [first]
     for change in (with_epoch(0), log("T-0", data("c1.1#1")), with_epoch(1),

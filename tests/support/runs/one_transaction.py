@@ -6,9 +6,11 @@ from typing import Any
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator.coordinator import AnsweredRequest, Coordinator, Logged
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.requests import Error, InitProducerIdRequest
 
@@ -24,17 +26,17 @@ def coordinator(metadata: TransactionMetadata, pending: TxnState | None = None, 
 
 def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
     """Let a coordinator receive a request."""
-    return role.receive(version.coordinator, state, request, now=100, token="me")
+    return role.receive(version.coordinator, state, request, now=100)
 
 
 def error_of(step: role.Step) -> Error:
     """Return the code of the one answer."""
-    (answered,) = [effect for effect in step[1] if isinstance(effect, AnsweredRequest)]
-    return answered.answer.error
+    (answer,) = [effect for effect in step[1] if isinstance(effect, Answer)]
+    return answer.error
 
 
 def entry_of(step: role.Step) -> TransactionMetadata:
     """Return what is logged, where nothing else follows."""
     (logged,) = step[1]
-    assert isinstance(logged, Logged) and logged.entry is not None
+    assert isinstance(logged, TransactionRecord) and logged.entry is not None
     return logged.entry

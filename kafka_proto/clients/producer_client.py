@@ -1,8 +1,12 @@
-"""The producer's actor: it carries out an application's commands, keeps connections, says which timers are armed."""
+"""The producer's actor: it carries out an application's commands, keeps connections, says which timers are armed.
+
+One without transactions writes records and nothing else; any broker gives it a producer id: it asks one after another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 
@@ -40,10 +44,14 @@ class ApplicationCall:
 
 @attrs.frozen
 class Written:
-    """A ghost: a record that a leader acknowledged, and the partition where it is."""
+    """A ghost: a record that a leader acknowledged, and the partition where it is.
+
+    Where it has no transaction, also the offset at which its leader said that it is; -1 where it did not say.
+    """
 
     partition: str
     record: str
+    offset: int = -1
 
 
 @attrs.frozen
@@ -52,12 +60,14 @@ class ClientState:
 
     producer: Producer = Producer()
     connections: ClientConnections = ClientConnections()
+    inits: int = 0
+    """How many InitProducerId were sent without a transactional id: each goes to the next broker."""
     operation: str = IDLE
     """What the application waits for: `init`, `commit`, `abort`, or nothing."""
     transactions: int = 0
     """How many the application began."""
     sends: int = 0
-    """How many records it wrote in the present one."""
+    """How many records it wrote in the present one, or in all without transactions."""
     commits: int = 0
     """How many offsets it committed with the present one."""
     acknowledged: tuple[Written, ...] = ()
@@ -67,50 +77,54 @@ class ClientState:
     """The verdicts that it took."""
 
 
-class TransactionalClient(Actor[ClientState]):
+class ProducerClient(Actor[ClientState]):
     """The actor of one producer."""
 
     def __init__(
-        self, name: str, family: Family, placement: Placement, *, transactions: int, records: int, offsets: int,
-        in_flight: int, timeouts: frozenset[str], looks_up: bool = False,
+        self, name: str, family: Family, placement: Placement, sizes: Mapping[str, int], timeouts: frozenset[str], *,
+        looks_up: bool = False,
     ) -> None:
         self.name = name
         self.family = family
         self.placement = placement
-        self.tid = placement.tid_of(name)
-        self.transactions = transactions
-        self.records = records
-        self.offsets = offsets
-        self.in_flight = in_flight
+        self.tid = placement.tid_of(name) if name in placement.producers else None
+        self.sizes = sizes
+        """Those of the model: how many transactions, records and offsets, and how many batches may be in flight."""
         self.timeouts = timeouts
         self.looks_up = looks_up
         """Whether leaders may move, so that one that does not answer, or is none, is looked up."""
-        self.initial = ClientState()
+        self.initial = ClientState(Producer(self.tid))
 
     def transaction(self, local: ClientState) -> str:
-        """Return the ghost of the present transaction."""
-        return f"{self.name}.{local.transactions}"
+        """Return the ghost of the present transaction; records without one are their producer's."""
+        return self.name if self.tid is None else f"{self.name}.{local.transactions}"
 
     def step(self, local: ClientState) -> Iterable[Turn[ClientState]]:
         """The application's choices."""
         status = local.producer.status
         if local.operation:
             return
-        if status is ProducerStatus.UNINITIALIZED:
+        if self.tid is None:
+            yield from self.sends(local)
+        elif status is ProducerStatus.UNINITIALIZED:
             yield self.init(local)
-        elif status is ProducerStatus.READY and local.transactions < self.transactions:
+        elif status is ProducerStatus.READY and local.transactions < self.sizes["transactions"]:
             yield self.begin(local)
         elif status is ProducerStatus.IN_TRANSACTION:
-            if local.sends < self.records:
-                for partition in self.placement.partitions:
-                    yield self.send(local, partition)
-            if local.commits < self.offsets:
+            yield from self.sends(local)
+            if local.commits < self.sizes["offsets"]:
                 yield self.send_offsets(local)
             if local.sends or local.commits:
                 yield self.commit(local)
                 yield self.abort(local)
         elif status is ProducerStatus.ABORTABLE_ERROR:
             yield self.abort(local)
+
+    def sends(self, local: ClientState) -> Iterable[Turn[ClientState]]:
+        """The choices of where to write."""
+        if local.sends < self.sizes["records"]:
+            for partition in self.placement.partitions:
+                yield self.send(local, partition)
 
     def on_input(self, local: ClientState, value: Value) -> Iterable[Turn[ClientState]]:
         """Do what an application calls, at any time: what makes no sense is refused as Kafka's client refuses it."""
@@ -183,32 +197,31 @@ class TransactionalClient(Actor[ClientState]):
 
     def timer_fired(self, local: ClientState, timer: str) -> Iterable[Turn[ClientState]]:
         kind, _, broker = timer.partition(" ")
+        who: tuple[str, ...] = (self.name,)
         if kind == REQUEST_TIMEOUT:
-            after, sent = self.advanced(self.reconnected(local, broker))
-            yield Turn(kind, (self.name, broker), after, sent)
-            return
-        if kind == DELIVERY_TIMEOUT:
-            expired = delivery_timed_out(self.family, local.producer)
-            yield self.turn(attrs.evolve(local, producer=expired), kind, (self.name,))
-            return
-        after, sent = self.advanced(attrs.evolve(
-            local, producer=rested(local.producer), connections=local.connections.rested()
-        ))
-        yield Turn(kind, (self.name,), after, sent)
+            local, who = self.reconnected(local, broker), (self.name, broker)
+        elif kind == DELIVERY_TIMEOUT:
+            local = attrs.evolve(local, producer=delivery_timed_out(self.family, local.producer))
+        else:
+            local = attrs.evolve(
+                local, producer=rested(local.producer), connections=local.connections.rested()
+            )
+        yield self.turn(local, kind, who)
 
     def reconnected(self, local: ClientState, broker: str) -> ClientState:
         """Give the connection to a broker up: what was in it may still arrive."""
         connections, given_up = local.connections.give_up(broker)
-        lost = [sent.request for sent in given_up if not isinstance(sent.request, LookUp)]
-        if self.looks_up:
-            for request in lost:
-                connections = connections.lost(about_of(request))
-        partitions = [request.partition for request in lost if isinstance(request, ProduceRequest)]
-        called = any(not isinstance(request, ProduceRequest) for request in lost)
-        return attrs.evolve(
-            local, producer=producers.broker_lost(local.producer, partitions, was_called=called),
-            connections=connections,
-        )
+        lost = [sent for sent in given_up if not isinstance(sent.request, LookUp)]
+        for sent in lost:
+            connections = self.lost(connections, sent.request)
+        called = any(not isinstance(sent.request, ProduceRequest) for sent in lost)
+        producer = producers.broker_lost(local.producer, [sent.number for sent in lost], was_called=called)
+        return attrs.evolve(local, producer=producer, connections=connections)
+
+    def lost(self, connections: ClientConnections, request: Value) -> ClientConnections:
+        """Return the connections once a request went to who leads no longer, if leaders move and it needs one."""
+        needs_leader = self.tid is not None or isinstance(request, ProduceRequest)
+        return connections.lost(about_of(request)) if self.looks_up and needs_leader else connections
 
     def on_message(self, local: ClientState, message: Message) -> Iterable[Turn[ClientState]]:
         assert isinstance(message, Response)
@@ -217,24 +230,32 @@ class TransactionalClient(Actor[ClientState]):
         if asked is None:
             yield Turn("IgnoreResponse", who, local)
             return
-        connections = local.connections.answered(message)
-        if isinstance(message.response, LeaderResponse):
-            yield self.turn(attrs.evolve(local, connections=connections), f"Receive{message.type}", who)
-            return
-        found = producers.answered(self.family, local.producer, asked.request, message.response)
-        acknowledged, request = local.acknowledged, asked.request
+        local = attrs.evolve(local, connections=local.connections.answered(message))
+        if not isinstance(message.response, LeaderResponse):
+            local = self.answered(local, asked, message.response)
+        yield self.turn(local, f"Receive{message.type}", who)
+
+    def answered(self, local: ClientState, asked: Sent, response: Any) -> ClientState:
+        """Take the answer to a request, and note what its application is told."""
+        acknowledged, request, connections = local.acknowledged, asked.request, local.connections
         if isinstance(request, ProduceRequest):
-            acknowledged += tuple(Written(request.partition, text) for text in found.acknowledged)
-        elif isinstance(request, TxnOffsetCommitRequest) and found.verdict is AnswerVerdict.DONE:
+            found = producers.produced(self.family, local.producer, asked.number, response.error)
+            told = self.tid is None and response.base_offset >= 0
+            acknowledged += tuple(
+                Written(request.partition, text, response.base_offset + n if told else -1)
+                for n, text in enumerate(found.acknowledged)
+            )
+        else:
+            found = producers.answered(self.family, local.producer, request, response)
+        if isinstance(request, TxnOffsetCommitRequest) and found.verdict is AnswerVerdict.DONE:
             committed = text_of(OffsetRecord(request.group_id, request.partition, request.offset))
             acknowledged += (Written(OFFSETS_PARTITION, committed),)
-        if self.looks_up and found.verdict is AnswerVerdict.LOOK_UP:
-            connections = connections.lost(about_of(request))
-        after = attrs.evolve(
+        if found.verdict is AnswerVerdict.LOOK_UP:
+            connections = self.lost(connections, request)
+        return attrs.evolve(
             local, producer=found.producer, connections=connections, acknowledged=acknowledged,
-            verdicts=local.verdicts | {f"{asked_name(asked)} {found.verdict}"},
+            verdicts=local.verdicts | {f"{type(request).__name__} {found.verdict}"},
         )
-        yield self.turn(after, f"Receive{message.type}", who)
 
     def turn(self, local: ClientState, action: str, who: tuple[str, ...]) -> Turn[ClientState]:
         """Return a turn that sends what may be sent, and ends the application's operation where it is over."""
@@ -257,26 +278,25 @@ class TransactionalClient(Actor[ClientState]):
 
     def advanced(self, local: ClientState) -> tuple[ClientState, tuple[Message, ...]]:
         """Send what may be sent: batches, the next transactional request, and look-ups of leaders that are unknown."""
-        producer, connections, out = local.producer, local.connections, list[Message]()
+        producer, connections, inits, out = local.producer, local.connections, local.inits, list[Message]()
         ghost = self.transaction(local)
-        for place, produce in producers.next_produces(self.family, producer, self.tid, self.in_flight):
+        for number, produce in producers.next_produces(self.family, producer, self.sizes["in-flight"]):
             leader = connections.leads(produce.partition, self.placement)
             if leader != UNKNOWN:
-                producer = producers.sent_batch(producer, place, produce)
-                connections, message = connections.ask(self.name, leader, produce, ghost)
+                producer = producers.sent_batch(producer, number, produce)
+                connections, message = connections.ask(self.name, leader, produce, ghost, number)
                 out.append(message)
         if ends_unasked(producer):
             producer = without_end(producer)
-        call = producers.next_call(self.family, producer, self.tid)
-        called = UNKNOWN if call is None else connections.leads(about_of(call), self.placement)
+        call, called = producers.next_call(self.family, producer), UNKNOWN
+        if call is not None and self.tid is None:
+            called, inits = self.placement.brokers[inits % len(self.placement.brokers)], inits + 1
+        elif call is not None:
+            called = connections.leads(about_of(call), self.placement)
         if call is not None and called != UNKNOWN:
             producer = producers.sent_call(producer, call)
             connections, message = connections.ask(self.name, called, call, ghost)
             out.append(message)
         connections, look_ups = connections.look_up(self.name, self.placement, ghost)
-        return attrs.evolve(local, producer=producer, connections=connections), (*out, *look_ups)
-
-
-def asked_name(asked: Sent) -> str:
-    """Return the name of a request."""
-    return type(asked.request).__name__
+        after = attrs.evolve(local, producer=producer, connections=connections, inits=inits)
+        return after, (*out, *look_ups)
