@@ -100,7 +100,7 @@ def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
 
 @at_once
 def create_topics(here: AskedBroker, request: WireRequest) -> Fields:
-    """Make topics, replicated at once to every broker. Settings of a topic are refused: there are none here."""
+    """Make topics. Settings of a topic are refused: there are none here."""
     before, results = frozenset(here.cluster.topics), []
     asked = request.message["topics"]
     names = Counter(topic["name"] for topic in asked)
