@@ -116,5 +116,5 @@ def test_step_tells_what_it_changed_in_the_state() -> None:
     changed = [field for field in slot["fields"] if field["changed"]]
     assert [field["name"] for field in changed] == ["producer", "connections", "operation"]
     assert [(field["was"], field["text"]) for field in changed][::2] == [
-        ("<Producer>", "<INITIALIZING is_sent=True>"), ('""', "init")]
+        ("<tid1>", "<tid1 status=INITIALIZING is_sent=True>"), ('""', "init")]
     assert list(shown["actors"]) == ["c1"]
