@@ -22,6 +22,7 @@ from harness.campaign.spark_job import SparkJob, last_words, unwritable
 from harness.campaign.store import PARTS, CampaignStore, CommittedBlock, Manifest
 from harness.campaign.worker import BlockTask, Worker
 from harness.model import Refusal
+from harness.model.live import tell
 from harness.record.wording import some_of
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ class SparkCampaign:
         known: dict[str, CommittedBlock] = {}
         try:
             while not job.over.wait(LOOK):
-                known = self.store.committed(known)
+                before, known = known, self.store.committed(known)
+                for name in sorted(known.keys() - before.keys()):
+                    tell("block committed", block=name, runs=known[name].runs, failing=known[name].failing)
                 now, (runs, failing) = self._count(known), under_way(self.store.folder / PARTS, known)
                 self.progress(min(now.runs + runs, now.planned), now.planned, f"{now.failing + failing:,} failing")
         except KeyboardInterrupt:

@@ -11,12 +11,14 @@ import click
 from harness.campaign.requirements import require_java, require_packages
 from harness.cli import OneOf, interrupt_handled, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, check_folder, cli, pairs
+from harness.cli.live_log import logged
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
 from harness.record.wording import counted, some_of
 from harness.simulate.strategies import by_name
 
 
+@logged
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="SCENARIO|MODEL...")
 @click.option("--runs", type=whole(1), required=True, metavar="N",

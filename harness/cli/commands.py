@@ -19,6 +19,7 @@ import click
 from harness.cli import OneOf, after_the_run, interrupt_handled, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_file, check_folder, cli, emit, pairs
+from harness.cli.live_log import logged
 from harness.cli.screen import TerminalOutput
 from harness.explore.flaw import fewest_steps
 from harness.explore.short_search import look_ahead
@@ -46,6 +47,7 @@ TEXT_WIDTH = 100
 RUNTIMES = OneOf(["plain", "trio"])
 
 
+@logged
 @cli.command()
 @click.argument("scenario", nargs=-1)
 @click.option("--seeds", type=whole(1), metavar="N",

@@ -9,6 +9,7 @@ import click
 
 from harness.cli import OneOf
 from harness.cli.group import SETTINGS, SIZES, cli, pairs
+from harness.cli.live_log import logged
 from harness.demo.session.live_session import LiveSession, of_tour, of_trail
 from harness.demo.session.opened_model import BUDGETS, open_what
 from harness.model import Refusal, find_scenario, model_specs, tours
@@ -19,6 +20,7 @@ FIRST = "commit"
 HOST, PORT = "127.0.0.1", 8642
 
 
+@logged
 @cli.command()
 @click.argument("what", metavar="[MODEL|SCENARIO|TRAIL|TOUR]", default=FIRST, required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, metavar="N",

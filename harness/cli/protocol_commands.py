@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 import click
 
+from harness.cli.live_log import logged
 from harness.model import ProtocolCommand, Refusal
 from harness.model.plug_in import NotLoaded
 from harness.model.plug_in import load as load_entry
@@ -59,7 +60,8 @@ def as_click(name: str, command: ProtocolCommand) -> click.Command:
     if command.arguments:
         params.append(click.Argument(["arguments"], nargs=-1, metavar=command.arguments))
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object and nothing else."))
-    return click.Command(name, callback=run, params=params, help=command.doc)
+    made = click.Command(name, callback=run, params=params, help=command.doc)
+    return logged(made) if command.is_live else made
 
 
 def _field(option: str) -> str:

@@ -45,3 +45,5 @@ class ProtocolCommand:
     run: Callable[[tuple[str, ...], Mapping[str, str | None]], Printed]
     arguments: str = ""
     options: tuple[CommandOption, ...] = ()
+    is_live: bool = False
+    """Whether it tells what happens (`harness.model.live`), so that it has `--log`."""

@@ -26,6 +26,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     try:
         from kafka_proto.gateway.host import Host
         from kafka_proto.gateway.inputs import Started
+        from kafka_proto.gateway.live_log import told
         from kafka_proto.gateway.offer import LEVELS, RELEASES
         from kafka_proto.gateway.plans import read_plan
         from kafka_proto.gateway.recording import Recording, check_writable
@@ -55,7 +56,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
 
     def watch(host: Host, started: Started) -> Seen:
         recordings.append(Recording(host, started))
-        return recordings[-1].see
+        return told(host, recordings[-1].see)
 
     try:
         served = serve_until_signal(settings, topics, _announce, watch, plan, seed if faults == FROM_STDIN else None)
@@ -142,5 +143,5 @@ serve = ProtocolCommand(
                       "delay=2,crash=1, a scenario's, as late-end; with - verbs come as lines on stdin."),
         CommandOption("--seed", "S", "Which of the plans of faults by chance (default: 0)."),
         CommandOption("--trail", "FILE", "Record the session; `replay FILE` then replays it without clients."),
-    ),
+    ), is_live=True,
 )

@@ -41,7 +41,7 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
-from kafka_proto.gateway.under_way import ServedConnection, UnderWay, name_of, words_of
+from kafka_proto.gateway.under_way import Exchanged, ServedConnection, UnderWay, name_of, words_of
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 
@@ -71,6 +71,8 @@ class Host:
         self.faults = FaultsUnderWay()
         self.said: list[str] = []
         """What the last input was about, in words."""
+        self.exchanged: list[Exchanged] = []
+        """What brokers were asked and answered in the last input."""
         self.clients: dict[int, ServedConnection] = {}
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
@@ -97,7 +99,7 @@ class Host:
 
     def take(self, given: Input) -> list[Output]:
         """Take what came from outside, and return what is to be done, in this order."""
-        self.said = []
+        self.said, self.exchanged = [], []
         self.cluster.pass_time(given.now)
         outputs: list[Output] = []
         if isinstance(given, Opened):
@@ -153,6 +155,7 @@ class Host:
         kinds = {fault.kind: fault for fault in hits}
         transaction = client.transactions.get(request.number, NOBODY)
         self.said.append(" ".join((words_of(request, transaction), *kinds)))
+        self.exchanged.append(Exchanged(number, client.broker, request, transaction, tuple(kinds)))
         if "drop" in kinds:
             outputs.append(Close(number, f"a fault dropped {name}"))
             self._forget(number)
@@ -228,6 +231,7 @@ class Host:
         if done.value is not None:
             self.observed = answered(
                 self.observed, client.asked, each.here.transaction, done.value, self.cluster.entries)
+        self.exchanged.append(Exchanged(number, client.broker, client.asked, each.here.transaction, answer=done.value))
         self._write(number, client.connection.send(place, done.value), outputs)
         client.transactions.pop(place, None)
         client.asked = None

@@ -7,7 +7,7 @@ from collections import deque
 import attrs
 
 from kafka_proto.gateway import offer as apis
-from kafka_proto.gateway.codec import api_name
+from kafka_proto.gateway.codec import Fields, api_name
 from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Handling
 from kafka_proto.gateway.faults import FOREVER, Token
@@ -30,6 +30,18 @@ class ServedConnection:
     """What a broker that is paused has not written."""
     transactions: dict[int, str] = attrs.field(factory=dict)
     """Of requests that were not answered, by number."""
+
+
+@attrs.frozen(eq=False)
+class Exchanged:
+    """A request that a connection's broker looks at, with the faults that hit it; or what is answered to it."""
+
+    connection: int
+    broker: int
+    request: WireRequest
+    transaction: str
+    faults: tuple[str, ...] = ()
+    answer: Fields | None = None
 
 
 @attrs.define(eq=False)

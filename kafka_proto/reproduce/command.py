@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal
+from harness.model.live import tell
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.trails.replay import replay_plain
 from kafka_proto.addresses import address_of
@@ -53,6 +54,7 @@ def _schedule(path: Path, trail: Trail) -> Schedule:
 
 
 def _progress(event: str) -> None:
+    tell(event)
     print(event, file=sys.stderr, flush=True)
 
 
@@ -65,5 +67,5 @@ reproduce = ProtocolCommand(
     """,
     run, "TRAIL", (
         CommandOption("--broker", "HOST:PORT", "The broker, as 127.0.0.1:9092; topics of a run are made in it."),
-    ),
+    ), is_live=True,
 )

@@ -92,7 +92,7 @@ def test_row_says_what_a_search_proved_of_this_code_only(rows: dict[str, Scorebo
     )]
     said = f"searched completely: {found.states:,} states at brokers=2 clients=2 elections=1"
     assert [said in text for text in texts] == [True, True, False, False]
-    assert ["silent: the flaw of" in text for text in texts] == [False, True, True, True]
+    assert ["no violation: the flaw of" in text for text in texts] == [False, True, True, True]
     assert [SEARCHED in text for text in texts] == [True, False, False, False]
     assert f"searched in part: no schedule of {found.steps} steps or fewer" in texts[3]
     bad = rows["s4-copied-tail"]
@@ -135,12 +135,12 @@ def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Sc
     for row in rows.values():
         line = next(line for line in lines if line.startswith(f"ok  {row.scenario} "))
         if row.violated is None:
-            assert line.split() == ["ok", row.scenario, str(row.runs), "searched" if row.is_covered else "silent"]
+            assert line.split() == ["ok", row.scenario, str(row.runs), "searched" if row.is_covered else "none"]
             follow = f"{row.held} runs of them follow {row.spec}" if row.spec else "no spec to follow"
             said = f"a violation in 1 of {row.runs // 3} runs would have shown" if row.due is None else (
                 f"the flaw of {row.flawed} would have been found about {round(row.due)} times")
             said = f"searched completely: {row.searched.states:,} states at {row.searched.within}" if (
-                row.searched is not None and row.is_covered) else f"silent: {said}"
+                row.searched is not None and row.is_covered) else f"no violation: {said}"
             assert f"{said}; {follow}" in " ".join(text.split())
             continue
         found = [str(next(t.found_at for t in row.tried if t.strategy == name) or "-") for name in NAMES]

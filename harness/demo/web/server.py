@@ -45,6 +45,7 @@ from harness.demo.web.responses import (
 )
 from harness.demo.web.shared_session import SharedSession
 from harness.model import Refusal
+from harness.model.live import tell
 from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, FieldKind, optional
 
 GRACE = 0.3
@@ -97,6 +98,7 @@ class Endpoints:
 
     async def _verb(self, verb: Callable[[Request], Awaitable[None]], request: Request) -> Response:
         await verb(request)
+        tell("verb", verb=request.url.path.rpartition("/")[2], at=self.session.at)
         return json_response({"version": self.session.version})
 
     # What there is to see

@@ -24,6 +24,7 @@ import attrs
 
 from harness.memo.interning import long_lived
 from harness.model import Refusal, Scenario, find_scenario, scenarios
+from harness.model.live import tell
 from harness.model.registry import unknown_here
 from harness.record import HistoryFile, Trail, header_of
 from harness.record.search_results import searched
@@ -143,6 +144,8 @@ class Hunt:
                 self._report()
 
     def _begun(self, job: HuntJob) -> HuntJob:
+        if job.scenario.name not in self._began:
+            tell("scenario begun", "debug", scenario=job.scenario.name)
         self._began.setdefault(job.scenario.name, perf_counter())
         return job
 
@@ -256,6 +259,8 @@ class Hunt:
         row = self._silent(row, scenario.mode) if best is None else self._written(row, best, finished)
         row = attrs.evolve(row, seconds=perf_counter() - self._began[scenario.name])
         self.rows.append(row)
+        tell("scenario hunted", "info" if row.as_expected else "error", scenario=row.scenario, violates=row.violated,
+             expected=row.expected, runs=row.runs, trail=row.trail, seconds=round(row.seconds, 3))
         self.finished(row)
 
     def _silent(self, row: ScoreboardRow, mode: str) -> ScoreboardRow:

@@ -19,16 +19,16 @@ MARKS = {True: "ok", False: "NO"}
 Mark = Callable[[bool], str]
 WITHOUT_SPEC = "no spec to follow"
 SILENT = (
-    "A silent row proves nothing about runs that were not made. In N silent runs, a violation that shows in one of N/3 "
-    "or more would have been seen, but for a chance of 5 %; the runs of a repaired twin would have found the flaw as "
-    "often as its row says, if it were there and showed as often as in the flawed scenario. Runs of which the row says "
-    "that they follow their spec were compared with it step by step, the others were held against the properties only."
+    "Runs without a violation prove little. In N such runs, a violation that shows in one of N/3 runs would have been "
+    "seen, with a chance of 95 %. A repaired scenario gets enough runs to find its flaw as often as its row says, if "
+    "it were still there. Runs that follow their spec were compared with it step by step; the others were checked "
+    "against the properties only."
 )
 SEARCHED = (
-    "A row that is searched was gone through by kafka-proto check, with the code as it is: in no order of steps, at "
-    "the size of the scenario, with its faults and timers, does a claim fail. Of what is larger that says nothing."
+    "A row that is searched was searched completely by kafka-proto check, with the code as it is: no order of steps "
+    "violates a claim, at the size, faults and timers of the scenario. This says nothing of larger sizes."
 )
-MORE = "--thorough asks for 20 times the runs that each finding took; kafka-proto check goes through every state."
+MORE = "--thorough makes 20 times the runs that each finding took; kafka-proto check visits every state."
 
 
 def _mark(as_expected: bool) -> str:
@@ -119,7 +119,7 @@ def _silence(row: ScoreboardRow) -> str:
         said = f"the flaw of {row.flawed} would have been found about {counted(round(row.due), 'time')}"
     else:
         said = f"a violation in 1 of {row.shows_from:,} runs would have shown"
-    silence = f"silent: {said}; {_follows(row)}"
+    silence = f"no violation: {said}; {_follows(row)}"
     if row.searched is None or row.searched.violated or not row.searched.is_of_this_code:
         return silence
     return f"{silence}; {_searched(row.searched)}"
@@ -153,7 +153,7 @@ def _found(row: ScoreboardRow) -> str:
 def _steps(row: ScoreboardRow) -> str:
     if row.steps_found is not None:
         return f"{row.steps_found} -> {row.steps_shrunk}"
-    return "not found" if row.expected else "searched" if row.is_covered else "silent"
+    return "not found" if row.expected else "searched" if row.is_covered else "none"
 
 
 def _outcome(row: ScoreboardRow) -> str:
@@ -177,7 +177,7 @@ def _outcome(row: ScoreboardRow) -> str:
     elif row.missing:
         said = f"no run reached {', '.join(row.missing)}"
     else:
-        said = f"only {counted(row.runs, 'silent run')}, {row.runs_needed:,} are needed"
+        said = f"only {counted(row.runs, 'run')}, {row.runs_needed:,} are needed"
     return f"NOT AS EXPECTED: {said}"
 
 

@@ -1,0 +1,60 @@
+"""A session request by request, for whoever watches it: `kafka-proto serve --log info`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.model.live import tell
+from kafka_proto.errors import CODES
+from kafka_proto.gateway.host import Close, Ended, Gone, Host, Injected, Opened
+from kafka_proto.gateway.inputs import Input, Output
+from kafka_proto.gateway.under_way import Exchanged, name_of
+
+NO_ERROR = 0
+NAMES = {code.number: code.name for code in CODES}
+
+
+def told(host: Host, see: Callable[[Input, list[Output]], None]) -> Callable[[Input, list[Output]], None]:
+    """Return who tells of every input, and then lets another see it."""
+
+    def tells(given: Input, outputs: list[Output]) -> None:
+        if isinstance(given, Opened):
+            tell("connection opened", "debug", connection=given.connection, broker=f"b{given.broker}")
+        elif isinstance(given, Gone):
+            tell("connection gone", "debug", connection=given.connection)
+        elif isinstance(given, Injected | Ended):
+            begins = isinstance(given, Injected)
+            tell("fault begins" if begins else "fault ends", "warning", fault=given.number, what=" ".join(host.said))
+        for each in host.exchanged:
+            tell("request" if each.answer is None else "answer", **fields_of(each))
+        for output in outputs:
+            if isinstance(output, Close):
+                tell("connection closed", connection=output.connection, reason=output.reason)
+        see(given, outputs)
+
+    return tells
+
+
+def fields_of(each: Exchanged) -> dict[str, Any]:
+    """Return what identifies a request, by client, broker and connection; an answer has its error codes, too."""
+    request = each.request
+    found = {"client": request.client_id, "broker": f"b{each.broker}", "connection": each.connection,
+             "api": name_of(request), "version": request.version, "correlation_id": request.correlation_id,
+             "transaction": each.transaction, "faults": ", ".join(each.faults)}
+    if each.answer is not None:
+        found["errors"] = ", ".join(sorted({NAMES[code] for code in codes_in(each.answer)}))
+    return found
+
+
+def codes_in(value: Any) -> Iterator[int]:
+    """Yield the error codes of a message, wherever they stand in it, but for that of no error."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name != "error_code":
+                yield from codes_in(inner)
+            elif inner != NO_ERROR:
+                yield inner
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from codes_in(inner)
