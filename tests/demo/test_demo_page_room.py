@@ -1,4 +1,4 @@
-"""Everything in the demo's page has its room: choices, sentences, lights, marks; small and large windows, and resizing."""
+"""Everything in the demo's page has its room: choices, sentences, lights, marks; small and large windows, resizing."""
 
 from __future__ import annotations
 
