@@ -65,7 +65,8 @@ function whole(words, room) {
 export function arrival(place, flight, isCause) {
   const { message } = flight;
   return s("g", { key: `late${message.id}`, class: `arrival${isCause ? " cause" : ""}`,
-    "data-late": message.id, "data-m": message.id, memo: `${serialOf(message)}|${flight.end}|${flight.track}|${place.key}|${isCause}` }, () => {
+    "data-late": message.id, "data-m": message.id,
+    memo: `${serialOf(message)}|${flight.end}|${flight.track}|${place.key}|${isCause}` }, () => {
     const { xt, tx, side } = course(place, flight);
     const sent = flight.row < 0 ? "" : ` of step ${store.steps[flight.row].n}`;
     const room = side < 0 ? tx - 8 - place.gutter : place.label - 14 - Math.max(tx, xt) - 8;
