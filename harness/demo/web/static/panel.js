@@ -80,7 +80,8 @@ function drawLamps() {
   const by = new Map(["fails", "failed", ...Object.keys(COUNTED)].map((how) => [how, []]));
   for (const one of properties) by.get(howIs(one)).push(one);
   const lit = (key, text, title, how, more, inside) => h("button", { key, type: "button",
-    class: `lamp-button is-${how}`, title, "aria-label": text, ...more, onclick: () => show("properties") }, light(how), h("span", {}, inside));
+    class: `lamp-button is-${how}`, title, "aria-label": text, ...more, onclick: () => show("properties") },
+  light(how), h("span", {}, inside));
   const broken = [...by.get("fails"), ...by.get("failed")].map((one) => {
     const how = howIs(one);
     const text = `${one.name}: ${SAID[how]}`;
