@@ -59,6 +59,8 @@ class ShownLog:
     entries: tuple[LogEntry, ...] = ()
     marks: tuple[LogMark, ...] = ()
     details: Details = ()
+    facts: Details = ()
+    """What stands beside the name of the log, such as its leader."""
 
 
 Logs = Callable[[View], tuple[ShownLog, ...]]

@@ -35,6 +35,8 @@ class Tour:
     """What to know before the first step."""
     shows_logs: bool = False
     """Whether the model's logs are what to look at beside the run."""
+    then: str = ""
+    """The name of the tour that goes on where this one ends; none where it is empty."""
 
     @property
     def captions(self) -> tuple[tuple[int, str], ...]:

@@ -59,7 +59,7 @@ class MessagesInFlight:
     def all(self) -> list[tuple[SentMessage, bool]]:
         """Return the messages, and whether each is held, in the order of their sending."""
         found = [pair for here in self._open.values() for pair in here.items()]
-        return sorted(found, key=lambda pair: (pair[0].sent_at, int(pair[0].id.partition(".")[2])))
+        return sorted(found, key=_age)
 
     def find(self, message: Message, held: bool = False) -> SentMessage | None:
         """Return the oldest send of a message, or None; one that is held, or is not, where there is such a one."""
@@ -165,8 +165,19 @@ class MessagesInFlight:
     def take_back(self, done: MessageChanges) -> None:
         """Undo what a step did to the messages."""
         for fate in reversed(done.taken):
-            self._open[fate.sent.message.dest][fate.sent] = fate.was_held
+            self._put_back(fate.sent, fate.was_held)
         if done.received is not None:
-            self._open[done.received.message.dest][done.received] = done.was_held
+            self._put_back(done.received, done.was_held)
         for sent in done.sent:
             del self._open[sent.message.dest][sent]
+
+    def _put_back(self, sent: SentMessage, is_held: bool) -> None:
+        """Put a message back to where it was: among equal ones the oldest is the one that is meant."""
+        here = self._open[sent.message.dest]
+        here[sent] = is_held
+        self._open[sent.message.dest] = dict(sorted(here.items(), key=_age))
+
+
+def _age(pair: tuple[SentMessage, bool]) -> tuple[int, int]:
+    """Return what orders messages by their sending."""
+    return pair[0].sent_at, int(pair[0].id.partition(".")[2])

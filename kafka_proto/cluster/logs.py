@@ -35,6 +35,7 @@ T = TypeVar("T")
 LOG, COMMITTED, BROKER_EPOCH = attrgetter("log"), attrgetter("committed"), attrgetter("broker_epoch")
 SERVES = attrgetter("serves")
 """A leader that crashed does not do so until it has read its log again."""
+Facts = tuple[tuple[str, str], ...]
 MOST_LOGS = 2_000
 """Logs that are remembered by their batches."""
 
@@ -64,6 +65,10 @@ class Logs(ABC):
     @abstractmethod
     def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
         """Yield who holds a partition of the transaction log, its records there, and how many are committed."""
+
+    @abstractmethod
+    def facts(self, view: View, p: str, holder: str) -> Facts:
+        """Return who leads a partition and is in sync, as a holder of it knows that."""
 
 
 def itself(log: PartitionLog) -> PartitionLog:
@@ -119,6 +124,9 @@ class LocalLogs(Logs):
         log = RECORDS[p].of(view, leader)
         yield leader, (*log.committed, *(record for record, _ in log.under_way)), len(log.committed)
 
+    def facts(self, view: View, p: str, holder: str) -> Facts:
+        return ("leader", self.placement.leader(p)), ("ISR", "all replicas, at once")
+
 
 def log_of_replica(state: ReplicaState) -> PartitionLog:
     """Return the log that a replica's records make."""
@@ -166,6 +174,11 @@ class ReplicatedLogs(Logs):
         for b in self.hosts[p]:
             state = REPLICA[p].of(view, b)
             yield b, tuple(entry.value for entry in state.log), state.high_watermark
+
+    def facts(self, view: View, p: str, holder: str) -> Facts:
+        state = REPLICA[p].of(view, holder)
+        isr = ", ".join(sorted(state.isr)) or "nobody"
+        return ("leader", state.leader or "nobody"), ("leader epoch", str(state.leader_epoch)), ("ISR", isr)
 
 
 def all_entries(logs: Logs, placement: Placement, view: View) -> Iterator[TransactionMetadata]:

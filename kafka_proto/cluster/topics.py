@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from harness.model import EntryKind, LogEntry, LogMark, ShownLog, Value, View
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, last_entries
 from kafka_proto.broker.ghosts import Cause
@@ -23,13 +25,18 @@ ENDED = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, No
 def topics(placement: Placement, logs: Logs, view: View) -> tuple[ShownLog, ...]:
     """Return the partitions of the topic, that of offsets once something is in it, those of the transaction log."""
     data = [
-        shown(partition, holder, log, readers(placement, view, partition))
+        attrs.evolve(
+            shown(partition, holder, log, readers(placement, view, partition)),
+            facts=logs.facts(view, partition, holder),
+        )
         for partition in (*placement.partitions, OFFSETS_PARTITION)
         for holder, log in logs.held(view, partition)
         if log.log_end_offset or partition != OFFSETS_PARTITION
     ]
     transactions = [
-        shown_transactions(partition, holder, records, committed)
+        attrs.evolve(
+            shown_transactions(partition, holder, records, committed), facts=logs.facts(view, partition, holder)
+        )
         for partition in placement.transaction_partitions
         for holder, records, committed in logs.transactions(view, partition)
     ]

@@ -140,7 +140,7 @@ ALONE = {"producers": 1, "brokers": 2, "partitions": 1, "transactions": 1, "reco
 TOURS: tuple[Tour, ...] = (
     Tour(
         "commit", "a transaction is committed: what happens when", NEW, COMMIT, ALONE, claims=INVARIANTS,
-        witnesses=("TransactionCommitted",), shows_logs=True,
+        witnesses=("TransactionCommitted",), shows_logs=True, then="tx-01",
         intro="A producer c1, two brokers and a consumer r1 of committed records, as in Kafka 4. b1 coordinates the "
         "transactional id tid1, b2 leads T-0, the only partition. Topics, at the side, shows what is in it and "
         "in the transaction log: watch when the records become committed, and when r1 gets them.",

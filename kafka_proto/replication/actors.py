@@ -80,7 +80,7 @@ def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
     known = (("leader", state.leader or "nobody"), ("leader epoch", str(state.leader_epoch)),
              ("ISR", ", ".join(sorted(state.isr)) or "nobody"))
     marks = (LogMark("high watermark", "HW", state.high_watermark),)
-    return ShownLog(partition, holder, state.end_offset, entries, marks, known)
+    return ShownLog(partition, holder, state.end_offset, entries, marks, known, known)
 
 
 def held_against(

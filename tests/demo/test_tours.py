@@ -44,6 +44,7 @@ def test_tours_are_those_of_the_protocols() -> None:
     """Transactions end to end, a lost record and a leaked ledger."""
     assert tuple(tour.name for tour in tours()) == NAMES
     assert [len(find_tour(name).steps) for name in NAMES] == [20, 17, 25, 23, 27, 16]
+    assert {name: find_tour(name).then for name in NAMES if find_tour(name).then} == {"commit": "tx-01"}
 
 
 @pytest.mark.parametrize("name", NAMES)

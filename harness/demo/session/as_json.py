@@ -199,5 +199,5 @@ def _log_json(log: ShownLog) -> Json:
             for entry in log.entries
         ],
         "marks": [{"name": mark.name, "label": mark.label, "offset": mark.offset} for mark in log.marks],
-        "details": dict(log.details),
+        "details": dict(log.details), "facts": dict(log.facts),
     }

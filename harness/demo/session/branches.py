@@ -127,6 +127,8 @@ class Memento:
     current: str
     at: int
     length: int
+    outcome: str | None = None
+    """The outcome of the run that had ended there."""
 
 
 @attrs.frozen

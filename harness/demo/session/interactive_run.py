@@ -283,16 +283,17 @@ class InteractiveRun(RunReader):
         if not self._held.mementos:
             raise Refusal("there is nothing to undo")
         self.pause()
-        self.runner.outcome = None
         memento = self._held.mementos.pop()
         assert isinstance(memento, Memento)
+        self.runner.outcome = memento.outcome
         self._go_to(self.branches[memento.current], memento.at)
         self._held.branches = {name: self.branches[name] for name in memento.names}
         self.branch.cut(memento.length)
 
     def _remember(self) -> None:
+        names, outcome = tuple(self.branches), self.runner.outcome
+        self._held.mementos.append(Memento(names, self.branch.name, self.at, self.branch.length, outcome))
         self.runner.outcome = None
-        self._held.mementos.append(Memento(tuple(self.branches), self.branch.name, self.at, self.branch.length))
         del self._held.mementos[:-MOST_UNDONE]
 
     def set_strategy(

@@ -10,6 +10,7 @@ from harness.demo.session.as_json import Json
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.strategy_runner import STRATEGIES
 from harness.demo.session.why_disabled import refusals
+from harness.model import find_tour
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.runs.run import Verdict
 
@@ -91,7 +92,8 @@ def tour(session: LiveSession) -> Json | None:
     return {
         "name": shown.name, "title": shown.title, "length": len(shown.steps), "branch": branch.name,
         "captions": [{"at": at, "text": text} for at, text in shown.captions], "about": about_tour(session),
-        "shows_logs": shown.shows_logs,
+        "shows_logs": shown.shows_logs, "then": {"name": shown.then, "title": find_tour(shown.then).title}
+        if shown.then else None,
     }
 
 

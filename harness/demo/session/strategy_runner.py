@@ -19,7 +19,8 @@ STRATEGIES = ("random", "pct", "guided")
 WATCHED = 10
 """Steps a second, unless somebody says otherwise: a run that can be watched."""
 ONE_FAULT_IN = 7
-"""Steps of which one is a fault, where faults are rare."""
+"""Steps of which one is a fault or its mending, where faults are rare."""
+FAULTY = (Kind.FAULT, Kind.HEAL)
 ENOUGH = "that is how many it was to take"
 """Why a run ends that took the steps that were asked for."""
 FASTEST = 1_000
@@ -108,7 +109,8 @@ class StrategyRunner:
         left_alone = any(option.kind is Kind.HEAL and not self._may(option, own_faults) for option in node.options)
         if left_alone:
             return "only your own faults could be mended, and those are left alone"
-        return "nothing but faults is possible any more, and faults are off"
+        only = "nothing but faults is possible any more"
+        return only if self.inject_faults else f"{only}, and faults are off"
 
     def decide(self, node: Node, timers: int, own_faults: frozenset[Mending] = frozenset()) -> int:
         """Return the index of the option to take, or -1 where there is none; `own_faults` are left alone."""
@@ -118,13 +120,26 @@ class StrategyRunner:
         kept = [n for n, option in enumerate(node.options) if self._may(option, own_faults)]
         if self.timetable is None and timers >= self.plan.timeouts:
             kept = [n for n in kept if not node.options[n].is_timer] or kept
+        if self._rare:
+            kept = self._progress(node, kept, own_faults)
         if not kept:
             return -1
-        if self._rare and self.timetable is None:
-            kept = rarely_faults([node.options[n] for n in kept], kept, self._strategy.chance)
         self._decided = True
         options = [node.options[n] for n in kept]
         return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
+
+    def _progress(self, node: Node, kept: list[int], own_faults: frozenset[Mending]) -> list[int]:
+        """Return which of these get the protocol on: a fault once in a while, none where the protocol is at its end."""
+        if self.timetable is not None:
+            # Whatever is due keeps its moment; most of the time no fault is among it.
+            others = [n for n in kept if node.options[n].kind is not Kind.FAULT]
+            return others if others and self._strategy.chance.index(ONE_FAULT_IN, "a fault") else kept
+        if all(node.options[n].kind in FAULTY for n in kept) and self.until in ("violation", "end"):
+            # What mends comes before an end, and so do timers beyond their number.
+            may = [n for n, option in enumerate(node.options) if self._may(option, own_faults)]
+            heals = [n for n in may if node.options[n].kind is Kind.HEAL]
+            return heals or [n for n in may if node.options[n].is_timer]
+        return rarely_faults([node.options[n] for n in kept], kept, self._strategy.chance)
 
     def chose(self, node: Node, n: int) -> None:
         """Move virtual time to an option that a person picked."""
@@ -156,12 +171,18 @@ class StrategyRunner:
 
 
 def rarely_faults(options: Sequence[Option], kept: list[int], chance: Chance) -> list[int]:
-    """Return the numbers of the options that are faults, once in a while, or of those that are none."""
-    faults = [n for n, option in zip(kept, options, strict=True) if option.kind is Kind.FAULT]
-    others = [n for n, option in zip(kept, options, strict=True) if option.kind is not Kind.FAULT]
-    if not faults or not others:
-        return kept
-    return others if chance.index(ONE_FAULT_IN, "a fault") else faults
+    """Return the numbers of the options that are faults or mend them, once in a while, or of those of the protocol.
+
+    What mends is chosen as often as what breaks: there are many faults, and most of the cluster should be up.
+    """
+    kinds = {kind: [n for n, option in zip(kept, options, strict=True) if option.kind is kind] for kind in FAULTY}
+    others = [n for n, option in zip(kept, options, strict=True) if option.kind not in FAULTY]
+    if others and (len(others) == len(kept) or chance.index(ONE_FAULT_IN, "a fault")):
+        return others
+    faults, heals = kinds[Kind.FAULT], kinds[Kind.HEAL]
+    if not faults or not heals:
+        return faults or heals or kept
+    return heals if chance.index(2, "a mending") else faults
 
 
 def outcome(until: str, record: StepRecord, steps: int, why: str, claimed: frozenset[str]) -> str | None:

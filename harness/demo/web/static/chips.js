@@ -44,7 +44,8 @@ function words(one, place) {
   if (message) {
     const others = present.in_flight.filter((other) => other.type === message.type && other !== message);
     head = message.type;
-    rest = [`${message.from} → ${message.to}`, message.copy_of ? "copy" : "",
+    const isLate = (store.layout.byId.get(message.id)?.overtaken ?? null) !== null;
+    rest = [`${message.from} → ${message.to}`, message.copy_of ? "copy" : "", isLate ? "late" : "",
       ...apart(message, others).map(({ text }) => text)].filter(Boolean).join(" ");
   }
   const most = Math.min(BROAD, place.wide - 12) - AROUND;

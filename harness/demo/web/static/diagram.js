@@ -1,26 +1,22 @@
 // The sequence diagram: draws the rows that can be seen, and the messages that cross them.
 
+import { pathToViolation } from "./causes.js";
+import { course, serialOf } from "./course.js";
 import { fit, render, s, width } from "./dom.js";
 import { end, sign, sortOf } from "./glyphs.js";
-import { BANNER, LEG } from "./layout.js";
+import { arrival, legend } from "./labels.js";
+import { BANNER, LEG, LINE } from "./layout.js";
+import { wrap } from "./paged.js";
 import { clock, onTour, store } from "./store.js";
 
 const FAMILY = 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const FONT = `11px ${FAMILY}`;
-const TYPE = `500 11px ${FAMILY}`;
 const BOLD = `600 12px ${FAMILY}`;
 const SECOND = `10px ${FAMILY}`;
 const SMALL = `600 ${SECOND}`;
 const OVER = 600;
-
-let serial = 0;
-const serials = new WeakMap();
-
-/** Return a number that distinguishes one step from another one at the same place of another branch. */
-function serialOf(step) {
-  if (!serials.has(step)) serials.set(step, (serial += 1));
-  return serials.get(step);
-}
+/** Rows that a message waits before it says where it comes from. */
+const FAR = 4;
 
 let drawn = [0, 0];
 
@@ -49,29 +45,38 @@ export function picture(place, first, last) {
   const tall = Math.max(1, (layout.tops[Math.min(last + 1, layout.length)] || 0) - begin + below);
   const flights = layout.within(first, last)
     .filter(({ message }) => place.isShown(message.from) || place.isShown(message.to));
+  const path = pathToViolation();
   return s(
     "svg",
     {
       width: place.wide, height: tall, viewBox: `0 ${begin} ${place.wide} ${tall}`, class: "run", "aria-hidden": "true",
     },
-    rows(place, first, last),
+    rows(place, first, last, path),
     lifelines(place, first, last, below),
     ending(place, first, last),
     bars(place, first, last),
-    flights.map((flight) => drawFlight(place, flight)),
+    flights.map((flight) => drawFlight(place, flight, path)),
     flights.filter(({ row }) => row >= first && row <= last).map((flight) => legend(place, flight)),
-    nodes(place, first, last),
+    flights.filter((one) => one.how === "delivered" && one.end <= last && isTelling(one, path))
+      .map((flight) => arrival(place, flight, path.messages.has(flight.message.id))),
+    nodes(place, first, last, path),
     store.steps.slice(first, last + 1).flatMap((step) => banners(place, step.n - 1, step)),
   );
 }
 
-function rows(place, first, last) {
+/** Is a message's arrival worth a word: one that was overtaken, or a long wait on the path to a violation? */
+function isTelling(flight, path) {
+  return flight.overtaken !== null || (path.messages.has(flight.message.id) && flight.end - flight.row > FAR);
+}
+
+function rows(place, first, last, path) {
   const captions = new Set(onTour() ? store.tour.captions.map((caption) => caption.at) : []);
   return store.steps.slice(first, last + 1).map((step) => {
     const row = step.n - 1;
     const picked = store.selected === step.n;
     const hit = store.found.has(step.n);
-    const css = `row${picked ? " picked" : ""}${hit ? " hit" : ""}${place.isShown(step.process) ? "" : " away"}`;
+    const css = `row${picked ? " picked" : ""}${hit ? " hit" : ""}${place.isShown(step.process) ? "" : " away"}${
+      path.numbers.has(step.n) ? " cause" : ""}`;
     return s("g", { key: `row${step.n}`, memo: `${serialOf(step)}|${css}|${place.key}|${captions.has(step.n)}`,
       class: css, "data-n": step.n }, () => [
       ground(place, row, Object.keys(step.failing || {}).some(claimed)),
@@ -154,20 +159,33 @@ function broken(name, room) {
 
 const claimed = (name) => store.session.properties.some((one) => one.name === name && one.claimed);
 
+/** The lines of a property that begins to fail: its name, and why, whole. */
+function sentence(place, step, name) {
+  const text = `${name}${claimed(name) ? "" : " (not claimed)"}: ${step.failing[name]}`;
+  return wrap(text, place.wide - place.gutter - 44, BOLD);
+}
+
+/** Give sentences the lines that they take in this width. */
+export function spread(place) {
+  store.layout.spread(`${place.wide} ${place.gutter}`, (step, name) => sentence(place, step, name).length, store.steps);
+}
+
 function banners(place, row, step) {
   const names = store.layout.fresh[row];
-  const base = store.layout.tops[row + 1] - BANNER * names.length;
-  return names.map((name, n) => {
-    const y = base + BANNER * n;
-    const text = `${name}${claimed(name) ? "" : " (not claimed)"}: ${step.failing[name]}`;
+  let y = store.layout.tops[row + 1] - store.layout.bannersOf(row);
+  return names.map((name) => {
+    const lines = sentence(place, step, name);
+    const top = y;
+    const tall = BANNER + LINE * (lines.length - 1);
+    y += tall;
     return s(
       "g",
       { key: `bad${step.n}.${name}`, class: claimed(name) ? "banner" : "banner unclaimed" },
-      s("title", {}, text),
-      s("rect", { x: place.gutter, y: y + 1, width: place.wide - place.gutter - 8, height: BANNER - 3, rx: 4 }),
-      s("path", { d: `M${place.gutter + 7} ${y + 6}L${place.gutter + 16} ${y + 15}M${place.gutter + 16} ${y + 6}L${
-        place.gutter + 7} ${y + 15}` }),
-      s("text", { x: place.gutter + 24, y: y + 14.5 }, fit(text, place.wide - place.gutter - 44, BOLD)),
+      s("title", {}, lines.join(" ")),
+      s("rect", { x: place.gutter, y: top + 1, width: place.wide - place.gutter - 8, height: tall - 3, rx: 4 }),
+      s("path", { d: `M${place.gutter + 7} ${top + 6}L${place.gutter + 16} ${top + 15}M${place.gutter + 16} ${
+        top + 6}L${place.gutter + 7} ${top + 15}` }),
+      lines.map((line, n) => s("text", { x: place.gutter + 24, y: top + 14.5 + LINE * n }, line)),
     );
   });
 }
@@ -210,26 +228,14 @@ function lifelines(place, first, last, below) {
   })];
 }
 
-/** Where a message leaves, where it waits, and on which side of its taker. */
-function course(place, flight) {
-  const { message } = flight;
-  const xs = place.x(message.from);
-  const xt = place.x(message.to);
-  const side = xs < xt ? -1 : 1;
-  const lane = place.lane(message.to);
-  const apart = Math.min(9, Math.max(5, lane / 16));
-  const most = Math.max(0, Math.floor((lane / 2 - 20) / apart));
-  const tx = xt + side * (15 + apart * Math.min(flight.track, most));
-  return { xs, xt, tx, side, yl: store.layout.legY(flight), start: xs === xt ? xs + 4 : xs - side * 4 };
-}
-
 /** Draw one message from its leg to its end. */
-function drawFlight(place, flight) {
+function drawFlight(place, flight, path) {
   const { message, how } = flight;
   const until = flight.end === Infinity ? store.layout.height : flight.end;
+  const late = `${flight.overtaken === null ? "" : " overtaken"}${path.messages.has(message.id) ? " cause" : ""}`;
   return s("g", {
-    key: `m${message.id}`, class: `flight ${how.replace(" ", "-")}`, "data-m": message.id,
-    memo: `${serialOf(message)}|${how}|${until}|${flight.track}|${flight.holds.join(";")}|${place.key}`,
+    key: `m${message.id}`, class: `flight ${how.replace(" ", "-")}${late}`, "data-m": message.id,
+    memo: `${serialOf(message)}|${how}|${until}|${flight.track}|${flight.holds.join(";")}|${place.key}|${late}`,
   }, () => drawCourse(place, flight));
 }
 
@@ -279,51 +285,6 @@ function waiting(flight, x, from, to, copy) {
   return parts;
 }
 
-/**
- * Name a message beside its leg: the whole type, and what distinguishes it from those of its type before and after it.
- * Each leg has a height of its own, so that the text may be longer than the leg; other fields come where they fit.
- */
-function legend(place, flight) {
-  const { message } = flight;
-  const differing = store.layout.kinds.apart(message);
-  return s("g", {
-    key: `name${message.id}`, class: "flight named", "data-m": message.id,
-    memo: `${serialOf(message)}|${flight.how}|${differing.join(" ")}|${flight.track}|${place.key}`,
-  }, () => {
-    const { xs, xt, tx, yl, start } = course(place, flight);
-    const away = !place.isShown(message.from) ? ` ← ${message.from}`
-      : !place.isShown(message.to) ? ` → ${message.to}` : "";
-    const [low, high] = [place.gutter + 2, place.label - 8];
-    const type = fit(message.type + away, high - low, TYPE);
-    const leg = (xs === xt ? place.lane(message.to) - 30 : Math.abs(tx - start) - 8) - width(type, TYPE) - 6;
-    const others = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`);
-    const all = [...differing, ...others.filter((one) => !differing.includes(one))];
-    const least = differing.join(" ");
-    const fields = width(least, FONT) < leg ? whole(all, leg) : fit(least, high - low - width(type, TYPE) - 6, FONT);
-    const long = width(type, TYPE) + (fields ? width(fields, FONT) + 6 : 0);
-    // It begins at its sender where it is longer than the leg, and stays within the lanes.
-    const middle = xs === xt ? tx + 8 + long / 2 : long <= Math.abs(tx - start) ? (start + tx) / 2
-      : xs < xt ? xs + 7 + long / 2 : xs - 7 - long / 2;
-    const x = Math.max(low, Math.min(high - long, middle - long / 2));
-    return [
-      s("title", {}, `${message.type} ${message.from} → ${message.to}: ${flight.how}`),
-      s("text", { x: x.toFixed(1), y: yl - 4.5, class: "type" }, type,
-        fields && s("tspan", { class: "fields", dx: 5 }, fields)),
-    ];
-  });
-}
-
-/** Return as many of these words as fit. */
-function whole(words, room) {
-  let text = "";
-  for (const word of words) {
-    const longer = text ? `${text} ${word}` : word;
-    if (width(longer, FONT) > room) break;
-    text = longer;
-  }
-  return text;
-}
-
 /** The bars beside which the messages of a step leave. They lie below the names of messages. */
 function bars(place, first, last) {
   return store.steps.slice(first, last + 1).filter((step) => step.sent?.length).map((step) =>
@@ -331,20 +292,22 @@ function bars(place, first, last) {
       width: 6, height: LEG * step.sent.length + 6, rx: 2 }));
 }
 
-function nodes(place, first, last) {
+function nodes(place, first, last, path) {
   return store.steps.slice(first, last + 1).map((step) => {
     const x = place.x(step.process);
     const y = store.layout.nodeY(step.n - 1);
     const sort = sortOf(step);
     const picked = store.selected === step.n;
     const cell = picked && store.lane !== null && store.lane !== step.process;
+    const along = path.numbers.get(step.n);
     return s("g", {
-      key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${cell && store.lane}|${place.key}`,
+      key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${cell && store.lane}|${along}|${place.key}`,
       class: `sort-${sort}`,
     }, () => [
       ["partition", "one_way", "heal"].includes(sort) && step.args?.length === 2 && torn(place, step, y, sort),
       picked && s("circle", { cx: x, cy: y, r: 11, class: "halo" }),
       cell && s("circle", { cx: place.x(store.lane), cy: y, r: 8, class: "halo cell" }),
+      along && s("circle", { cx: x, cy: y, r: 11, class: "halo cause" }),
       sign(sort, x, y),
     ]);
   });

@@ -165,6 +165,9 @@ export function fit(text, room, font) {
   return low > 1 ? `${text.slice(0, low).trimEnd()}…` : low === 1 ? text.slice(0, 1) : "";
 }
 
+/** Return how many pixels of the window a pixel of an element's content is. */
+export const zoomOf = (node) => Number(getComputedStyle(node).zoom) || 1;
+
 /** Keep an event from everybody else, the browser included. */
 export function swallow(event) {
   event.preventDefault();

@@ -1,6 +1,6 @@
 // The heads of the lifelines: choose them, drag them elsewhere; and the dialog that shows, hides and orders them.
 
-import { h, render, swallow } from "./dom.js";
+import { h, render, swallow, zoomOf } from "./dom.js";
 import { dialog } from "./float.js";
 import { badge, icon } from "./glyphs.js";
 import { ENVIRONMENT, hidden, hide, insert, move, ordered, shown, usual } from "./lanes.js";
@@ -89,7 +89,7 @@ box.addEventListener("pointerdown", (event) => {
 window.addEventListener("pointermove", (event) => {
   if (!dragged || (!dragged.moved && Math.abs(event.clientX - dragged.from) < FAR)) return;
   dragged.moved = true;
-  const x = event.clientX - box.getBoundingClientRect().left;
+  const x = (event.clientX - box.getBoundingClientRect().left) / zoomOf(box);
   dragged.before = place.names.find((name) => x < place.x(name));
   const last = place.names.at(-1);
   dragged.mark = dragged.before ? place.x(dragged.before) - place.lane(dragged.before) / 2

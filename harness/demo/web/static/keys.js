@@ -4,7 +4,7 @@ export const KEYS = [
   {
     title: "Run",
     keys: [
-      ["Space", "run or pause"],
+      ["Space", "run or pause; on a tour, play it"],
       [".", "one step, chosen by the strategy"],
       ["[ ]", "rewind or forward one step"],
       ["{ }", "to the start, to the end of the branch"],

@@ -5,6 +5,8 @@ import { Kinds } from "./distinguishing.js";
 export const ROW = 24;
 export const LEG = 17;
 export const BANNER = 22;
+/** Each further line of a banner. */
+export const LINE = 15;
 const SECOND = 14;
 
 /** The fate of one message: who sent it at which row, on which track it waits, how it ends. Rows count from 0. */
@@ -16,6 +18,8 @@ class Flight {
     this.end = Infinity;
     this.how = "under way";
     this.track = 0;
+    /** The row in which a later message of its type, on the same way, arrived before it; or null. */
+    this.overtaken = null;
     /** Spans [from, to) of rows in which it is held. */
     this.holds = [];
   }
@@ -28,7 +32,13 @@ export class Layout {
     this.flights = [];
     this.byId = new Map();
     this.taken = new Map();
+    /** The flights that have not ended. */
+    this.open = new Set();
     this.fresh = [];
+    /** For each row how many lines the sentence of each property that begins to fail takes. */
+    this.lines = [];
+    this.linesOf = () => 1;
+    this.spreadFor = null;
     this.length = 0;
     this.kinds = new Kinds();
     /** Where there are no messages, each row has a second line that says what it changed. */
@@ -58,8 +68,10 @@ export class Layout {
   cut(keep) {
     this.tops.length = keep + 1;
     this.fresh.length = keep;
+    this.lines.length = keep;
     this.length = keep;
     this.taken.clear();
+    this.open.clear();
     const kept = [];
     for (let n = this.flights.length - 1; n >= 0 && this.flights[n].row >= keep; n -= 1) {
       this.byId.delete(this.flights[n].message.id);
@@ -71,7 +83,9 @@ export class Layout {
         flight.end = Infinity;
         flight.how = "under way";
         this.occupy(flight);
+        this.open.add(flight);
       }
+      if (flight.overtaken >= keep) flight.overtaken = null;
       flight.holds = flight.holds.filter((span) => span[0] < keep);
       for (const span of flight.holds) if (span[1] >= keep) span[1] = Infinity;
       kept.push(flight);
@@ -108,8 +122,30 @@ export class Layout {
     const known = before?.failing || {};
     const fresh = Object.keys(step.failing || {}).filter((name) => !(name in known));
     this.fresh.push(fresh);
+    this.lines.push(fresh.map((name) => this.linesOf(step, name)));
     const words = this.wordy && step.changed?.length ? SECOND : 0;
-    this.tops.push(this.tops[row] + ROW + Math.max(words, LEG * sent.length) + BANNER * fresh.length);
+    this.tops.push(this.tops[row] + ROW + Math.max(words, LEG * sent.length) + this.bannersOf(row));
+  }
+
+  /** Return how high the sentences at the end of a row are. */
+  bannersOf(row) {
+    return this.lines[row].reduce((sum, count) => sum + BANNER + LINE * (count - 1), 0);
+  }
+
+  /** Give the sentences of properties that fail as many lines as they take in another width. */
+  spread(key, linesOf, steps) {
+    if (key === this.spreadFor) return;
+    this.spreadFor = key;
+    this.linesOf = linesOf;
+    let shift = 0;
+    for (let row = 0; row < this.length; row += 1) {
+      if (this.fresh[row].length) {
+        const before = this.bannersOf(row);
+        this.lines[row] = this.fresh[row].map((name) => linesOf(steps[row], name));
+        shift += this.bannersOf(row) - before;
+      }
+      this.tops[row + 1] += shift;
+    }
   }
 
   send(message, row, leg) {
@@ -117,6 +153,7 @@ export class Layout {
     this.flights.push(flight);
     this.byId.set(message.id, flight);
     this.kinds.add(message);
+    this.open.add(flight);
     flight.track = this.free(flight);
     this.occupy(flight);
   }
@@ -126,9 +163,20 @@ export class Layout {
     if (!flight || flight.end !== Infinity) return;
     flight.end = row;
     flight.how = how;
+    this.open.delete(flight);
+    if (how === "delivered") this.overtake(flight, row);
     const span = flight.holds.at(-1);
     if (span && span[1] === Infinity) span[1] = row;
     this.taken.get(flight.message.to)?.delete(flight.track);
+  }
+
+  /** Note whom a message that arrives has overtaken. */
+  overtake({ message, row: sent }, row) {
+    for (const one of this.open) {
+      const other = one.message;
+      if (one.row < sent && one.overtaken === null && other.type === message.type && other.from === message.from
+        && other.to === message.to) one.overtaken = row;
+    }
   }
 
   free(flight) {

@@ -11,9 +11,10 @@ import { openLanes } from "./heads.js";
 import { drawSearch, openSearch } from "./search.js";
 import { recallSplit } from "./splitter.js";
 import { drawStage, goToPresent } from "./stage.js";
-import { changed, onChange, store, takeChange, takeSession } from "./store.js";
+import { changed, onChange, onTour, store, takeChange, takeSession } from "./store.js";
 import { putTipAway } from "./tips.js";
-import { back, drawTour, next } from "./tour.js";
+import { drawTour } from "./tour.js";
+import { back, isPlaying, next, togglePlay, where } from "./tour_path.js";
 import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
 import { forward, rewind, run, select, take, toggleRun, undo } from "./verbs.js";
 import { offered } from "./view_now.js";
@@ -91,8 +92,15 @@ function goTo(view, find) {
   focus(find);
 }
 
+/** On the path of a tour, Space plays it; elsewhere it runs. */
+function playOrRun() {
+  const { captions, at } = where();
+  if (isPlaying() || (onTour() && !store.present.running && at < captions.length - 1)) togglePlay();
+  else toggleRun(wanted());
+}
+
 const KEY = {
-  " ": () => toggleRun(wanted()),
+  " ": playOrRun,
   ".": () => run({ steps: 1 }),
   "[": () => store.present.step && rewind(store.present.step - 1),
   "]": () => store.ahead && forward(store.present.step + 1),

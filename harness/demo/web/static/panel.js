@@ -74,25 +74,32 @@ export function show(name) {
   changed();
 }
 
+/** The lights: those that fail, or failed, by their names; how many properties hold, were reached or wait. */
 function drawLamps() {
   const { properties } = store.session;
-  const failing = properties.filter((one) => howIs(one) === "fails").length;
-  const words = failing ? `${failing} of ${properties.length} fail` : "";
-  const room = Math.floor((size.wide - (words ? 110 : 24)) / 22);
-  const shown = properties.length > room ? properties.slice(0, room - 1) : properties;
-  render(
-    lamps,
-    shown.map((one) => {
-      const how = howIs(one);
-      const text = `${one.name}: ${SAID[how]}`;
-      return h("button", { key: one.name, type: "button", class: "lamp-button", title: text, "aria-label": text,
-        "data-property": one.name, "data-how": how, tabindex: one === shown[0] ? "0" : "-1",
-        onclick: () => show("properties") }, light(how));
-    }),
-    shown.length < properties.length && h("span", { class: "empty" }, `+${properties.length - shown.length}`),
-    h("span", { class: failing ? "lamp-words bad" : "lamp-words" }, words),
-  );
+  const by = new Map(["fails", "failed", ...Object.keys(COUNTED)].map((how) => [how, []]));
+  for (const one of properties) by.get(howIs(one)).push(one);
+  const lit = (key, text, title, how, more, inside) => h("button", { key, type: "button",
+    class: `lamp-button is-${how}`, title, "aria-label": text, ...more, onclick: () => show("properties") },
+  light(how), h("span", {}, inside));
+  const broken = [...by.get("fails"), ...by.get("failed")].map((one) => {
+    const how = howIs(one);
+    const text = `${one.name}: ${SAID[how]}`;
+    return lit(one.name, text, text, how, { "data-property": one.name, "data-how": how }, one.name);
+  });
+  const counts = Object.entries(COUNTED).filter(([how]) => by.get(how).length).map(([how, word]) => {
+    const names = by.get(how).map((one) => one.name);
+    const text = `${names.length} of ${properties.length} ${word}`;
+    return lit(how, text, `${text}:\n${names.join("\n")}`, how, { "data-lit": how }, `${names.length} ${word}`);
+  });
+  const all = [...broken, ...counts];
+  all.forEach((one, n) => {
+    one.props.tabindex = n ? "-1" : "0";
+  });
+  render(lamps, all);
 }
+
+const COUNTED = { holds: "hold", reached: "reached", waiting: "not yet" };
 
 export const SAID = {
   holds: "holds", fails: "fails now", failed: "failed earlier in this run", reached: "was reached",

@@ -1,6 +1,6 @@
 // The diagram as a file: the lifelines that are shown, in their order, the steps that are seen, in the page's colours.
 
-import { render, s } from "./dom.js";
+import { render, s, zoomOf } from "./dom.js";
 import { picture } from "./diagram.js";
 import { seen } from "./stage.js";
 import { store } from "./store.js";
@@ -51,8 +51,7 @@ function present(place, y) {
 
 /** Return a head as the page has it: its frame and its name. */
 function head(button) {
-  const box = button.parentNode.getBoundingClientRect();
-  const at = button.getBoundingClientRect();
+  const [box, at] = [button.parentNode, button].map((one) => inPixels(one));
   const look = getComputedStyle(button);
   const frame = document.createElementNS(SVG, "rect");
   const dash = { dashed: "4 3", dotted: "1.5 2.5" }[look.borderStyle];
@@ -66,6 +65,14 @@ function head(button) {
   name.style.cssText = `fill:${look.color};font-weight:${look.fontWeight};font-size:${look.fontSize}`;
   name.textContent = button.textContent;
   return [frame, name];
+}
+
+/** Return where an element is, in pixels of the diagram. */
+function inPixels(node) {
+  const zoom = zoomOf(node.closest("#heads"));
+  const { left, top, right, bottom, width, height } = node.getBoundingClientRect();
+  return { left: left / zoom, top: top / zoom, right: right / zoom, bottom: bottom / zoom, width: width / zoom,
+    height: height / zoom };
 }
 
 function attributes(node, named) {

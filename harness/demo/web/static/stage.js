@@ -1,12 +1,13 @@
 // The stage: the one region that scrolls. Heads on top, the run, and the present with what can happen next.
 
-import { h, render, swallow } from "./dom.js";
+import { h, render, swallow, zoomOf } from "./dom.js";
 import { layChips } from "./chips.js";
-import { draw, isDrawn, laneAt } from "./diagram.js";
+import { draw, isDrawn, laneAt, spread } from "./diagram.js";
 import { icon } from "./glyphs.js";
 import { drawHeads } from "./heads.js";
 import { geometry, hide, move, shown } from "./lanes.js";
 import { ROW } from "./layout.js";
+import { moveMessages } from "./motion.js";
 import { changed, clock, looked, store } from "./store.js";
 import { deedsBetween, deedsOn, rewind, select, take } from "./verbs.js";
 import { showLaneTip, showMessageTip, showStepTip, putTipAway } from "./tips.js";
@@ -23,21 +24,36 @@ const spoken = document.getElementById("spoken");
 const HEADS = 46;
 /** What can happen next takes this part of the stage at most. */
 const PART = 0.45;
+/** A stage less high than this shows less of it. */
+const SMALL = 260;
 /** What the page last said of the stage's size, and how high what scrolls in it is. */
-let size = { wide: stage.clientWidth, high: stage.clientHeight };
+let size = measured();
 let total = 0;
 let place = null;
 let following = true;
 let shownSelected = null;
 let scrolled = 0;
 
+/** The stage in pixels of its content, which are larger than the window's on a large screen. */
+function measured() {
+  const zoom = zoomOf(roll);
+  return { wide: Math.floor(stage.clientWidth / zoom), high: Math.floor(stage.clientHeight / zoom), zoom };
+}
+
+/** Return where the pointer is in the run. */
+function inRoll(event) {
+  const box = roll.getBoundingClientRect();
+  return { x: (event.clientX - box.left) / size.zoom, y: (event.clientY - box.top) / size.zoom };
+}
+
 /** Draw the stage as things stand. */
 export function drawStage() {
   if (!store.session) return;
   // The page is asked nothing before it is drawn, so that it is laid out once.
   place = geometry(size.wide);
-  const { chips, tall } = layChips(place, Math.max(200, size.high * PART));
-  const high = store.layout.height + tall + 96;
+  spread(place);
+  const { chips, tall } = layChips(place, size.high < SMALL ? size.high * PART : Math.max(200, size.high * PART));
+  const high = store.layout.height + tall + (size.high < SMALL ? 30 : 96);
   total = HEADS + high;
   roll.style.height = `${high}px`;
   roll.style.width = `${place.wide}px`;
@@ -49,7 +65,11 @@ export function drawStage() {
   drawDeeds();
   const at = Math.max(0, Math.min(total - size.high, whereTo()));
   drawRun(at);
-  if (at !== scrolled) stage.scrollTop = scrolled = at;
+  moveMessages(place, roll);
+  if (at !== scrolled) {
+    scrolled = at;
+    stage.scrollTop = at * size.zoom;
+  }
 }
 
 /** Return how far the stage is scrolled: to the present while it is watched, to what was just selected. */
@@ -175,7 +195,11 @@ export function wordFor(one) {
 
 stage.addEventListener("scroll", () => {
   if (!place) return;
-  scrolled = stage.scrollTop;
+  const now = measured();
+  // The page, and a window that is resized, scroll by themselves: the present stays what is watched.
+  const isOurs = Math.abs(stage.scrollTop - scrolled * size.zoom) < 1.5;
+  if (isOurs || now.high !== size.high || now.wide !== size.wide) return;
+  scrolled = stage.scrollTop / size.zoom;
   following = store.selected === null && atBottom(scrolled);
   toPresent.hidden = following;
   if (!isDrawn(scrolled, size.high)) drawRun(scrolled);
@@ -189,21 +213,21 @@ canvas.addEventListener("click", (event) => {
     rewind(Number(back.dataset.rewind));
     return;
   }
-  const y = event.clientY - roll.getBoundingClientRect().top;
+  const { x, y } = inRoll(event);
   if (!store.steps.length) return;
-  const lane = laneAt(place, event.clientX - roll.getBoundingClientRect().left);
+  const lane = laneAt(place, x);
   store.lane = lane ?? store.lane;
   store.tab = store.tab === "now" ? "step" : store.tab;
   select(store.layout.rowAt(y) + 1);
 });
 
 canvas.addEventListener("pointermove", (event) => {
-  const box = roll.getBoundingClientRect();
+  const { x, y } = inRoll(event);
   const flight = event.target.closest("[data-m]");
   if (flight) showMessageTip(event.clientX, event.clientY, store.layout.byId.get(flight.dataset.m));
   else {
-    const lane = laneAt(place, event.clientX - box.left);
-    if (lane) showLaneTip(event.clientX, event.clientY, store.layout.rowAt(event.clientY - box.top) + 1, lane);
+    const lane = laneAt(place, x);
+    if (lane) showLaneTip(event.clientX, event.clientY, store.layout.rowAt(y) + 1, lane);
     else putTipAway();
   }
 });
@@ -256,13 +280,13 @@ function speak() {
   }
   requestAnimationFrame(() => requestAnimationFrame(() => {
     const box = roll.getBoundingClientRect();
-    const y = box.top + store.layout.nodeY(step.n - 1);
-    if (store.lane) showLaneTip(box.left + place.x(store.lane), y, step.n, store.lane);
-    else showStepTip(box.left + place.x(step.process), y, step);
+    const y = box.top + store.layout.nodeY(step.n - 1) * size.zoom;
+    if (store.lane) showLaneTip(box.left + place.x(store.lane) * size.zoom, y, step.n, store.lane);
+    else showStepTip(box.left + place.x(step.process) * size.zoom, y, step);
   }));
 }
 
 new ResizeObserver(() => {
-  size = { wide: stage.clientWidth, high: stage.clientHeight };
+  size = measured();
   changed();
 }).observe(stage);

@@ -24,16 +24,19 @@ let epoch = null;
 export function drawTop() {
   const { session } = store;
   if (!session) return;
-  const sizes = Object.entries(session.sizes || {}).map(([name, value]) => `${name} ${value}`);
+  const all = Object.entries(session.sizes || {});
+  const said = (pairs) => pairs.map(([name, value]) => `${name} ${value}`);
   const settings = Object.entries(session.settings || {}).filter(([, value]) => value).map((pair) => pair.join("="));
-  const about = [session.scenario ? session.model : "", ...sizes, ...settings, session.network, session.mode]
-    .filter(Boolean).join(" · ");
+  const words = (sizes) => [session.scenario ? session.model : "", ...said(sizes), ...settings, session.network,
+    session.mode].filter(Boolean).join(" · ");
+  // What there is none of need not be said at first sight.
+  const about = words(all.filter(([, value]) => value));
   render(
     top,
     h("span", { class: "brand" }, "kafka-proto"),
     h("div", { class: "what" },
       h("h1", { title: session.title }, session.scenario || session.model),
-      h("span", { class: "about", title: `${session.title}\n${about}` }, about)),
+      h("span", { class: "about", title: `${session.title}\n${words(all)}` }, about)),
     button("open", "Open…", "Open a model, a scenario, a tour or an earlier session (O)", openWhat),
     button("find", "Find…", "Find a violation: try seeds and strategies in the background (F)", openFind),
     button("tours", "Tours", "Guided tours (T)", (event) => openTours(event.currentTarget)),
@@ -94,15 +97,15 @@ export function drawTransport() {
       act("forward", "forward", "Forward one step of those that are kept (])", () => forward(at + 1), atEnd),
       act("end", "end", "Forward to the end of the branch (Shift+])", () => forward(at + store.ahead), atEnd),
       act("undo", "undo", "Undo (U)", undo, present.can_undo ? "" : "nothing was done yet")),
-    field("until", "until", untilChoice()),
+    field("until", "", untilChoice()),
     until.startsWith("step:") && h("input", { key: "number", type: "number", min: at + 1, value: stepNumber,
       "aria-label": "Run until this step", onchange: (event) => {
         stepNumber = Math.max(1, Number(event.target.value) || 1);
         until = `step:${stepNumber}`;
         drawTransport();
       } }),
-    field("speed", "speed", choice("speed", String(present.speed ?? 0), [...new Set([...SPEEDS, present.speed ?? 0])]
-      .map((speed) => [String(speed), speed ? `${speed} a second` : "as fast as possible"]),
+    field("speed", "", choice("speed", String(present.speed ?? 0), [...new Set([...SPEEDS, present.speed ?? 0])]
+      .map((speed) => [String(speed), speed ? `${speed} a second` : "full speed"]),
     (value) => ask("strategy", { speed: Number(value) }))),
     field("strategy", "strategy", choice("strategy", present.strategy, session.strategies.map((one) => [one, one]),
       (value) => ask("strategy", { strategy: value }))),
@@ -125,21 +128,21 @@ export function drawTransport() {
 }
 
 function field(name, label, control) {
-  return h("label", { key: name, class: "field" }, h("span", {}, label), control);
+  return h("label", { key: name, class: "field" }, label && h("span", {}, label), control);
 }
 
 function choice(name, value, options, act) {
-  return h("select", { id: `set-${name}`, value, onchange: (event) => act(event.target.value) },
+  return h("select", { id: `set-${name}`, "aria-label": name, value, onchange: (event) => act(event.target.value) },
     options.map(([one, text]) => h("option", { key: one, value: one }, text)));
 }
 
 function untilChoice() {
   const now = wanted();
   const names = new Set([...(store.session.spec?.actions || []), ...actions()]);
-  const plain = [["violation", "a property breaks"], ["end", "nothing is left to do"]];
+  const plain = [["violation", "until a property breaks"], ["end", "until nothing is left to do"]];
   const stepped = now.startsWith("step:") ? now : `step:${stepNumber}`;
   if (now.startsWith("action:")) names.add(now.slice(7));
-  return h("select", { id: "set-until", value: now, onchange: (event) => {
+  return h("select", { id: "set-until", "aria-label": "run until", value: now, onchange: (event) => {
     until = event.target.value;
     if (until.startsWith("step:")) {
       stepNumber = store.present.step + 100;
@@ -148,7 +151,7 @@ function untilChoice() {
     drawTransport();
   } },
   plain.map(([one, text]) => h("option", { key: one, value: one }, text)),
-  h("option", { key: "step", value: stepped }, "step number"),
-  h("optgroup", { label: "an action happens" }, [...names].sort().map((name) =>
+  h("option", { key: "step", value: stepped }, "until a step"),
+  h("optgroup", { label: "until an action happens" }, [...names].sort().map((name) =>
     h("option", { key: name, value: `action:${name}` }, name))));
 }

@@ -1,12 +1,12 @@
 // The topics: partitions with their records, what became of their transactions, marks, and how far consumers are.
 
 import { get } from "./api.js";
-import { h, width } from "./dom.js";
+import { fit, h, width } from "./dom.js";
 import { MONO, SMALL, paged } from "./paged.js";
 import { changed, looked, store } from "./store.js";
 import { putTipAway, showPairsTip } from "./tips.js";
 
-const HEAD = 34;
+const HEAD = 50;
 const LINE = 62;
 const LEGEND = 50;
 /** The sign of each kind of entry, which its colour repeats. */
@@ -27,7 +27,7 @@ export function drawTopics({ wide, high }) {
   return [
     h("div", { class: "view-head" }, h("h2", {}, "Topics"),
       h("span", { class: "view-note" }, step ? `after step ${step.n}` : "at the start")),
-    paged("topics", items, high - 36 - LEGEND, (item, cell) => (item.cells ? drawLine : drawHead)(item, cell),
+    paged("topics", items, high - 36 - LEGEND, (item, cell) => (item.cells ? drawLine : drawHead)(item, cell, wide),
       { label: "Topics", empty: shown.logs ? "No partitions." : "Asking for the topics.", tall: (item) => item.high }),
     shown.logs?.some((log) => log.entries.some((entry) => entry.kind !== "plain")) && legend(),
   ];
@@ -78,8 +78,10 @@ function lines(log, wide) {
       here.reduce((sum, mark) => sum + width(mark.label, SMALL) + 12, 4),
     )) + 4;
     if (used && used + room > wide) {
-      found.push([]);
-      used = 0;
+      // Marks at the end stand beside the last record, which comes along.
+      const last = entry.kind === "end" && found.at(-1).length > 1 ? [found.at(-1).pop()] : [];
+      found.push(last);
+      used = last.reduce((sum, one) => sum + one.room, 0);
     }
     found.at(-1).push({ entry, here, room });
     used += room;
@@ -108,7 +110,14 @@ function tipped(cell, draw) {
   };
 }
 
-function drawHead({ log }, cell) {
+/** Who leads and is in sync, and where the marks are: as much as fits. */
+function facts(log, room) {
+  const said = Object.entries(log.facts || {}).map(([name, value]) => `${name} ${value}`);
+  const marks = log.marks.map(({ label, offset }) => `${label} ${offset}`);
+  return fit([...said, ...marks].join(" · "), room, SMALL);
+}
+
+function drawHead({ log }, cell, wide) {
   const { length } = log.entries;
   const words = `${length} ${length === 1 ? "entry" : "entries"}`;
   return h(
@@ -117,6 +126,7 @@ function drawHead({ log }, cell) {
       class: "log-head", "data-log": name(log) },
     h("strong", {}, log.partition), h("span", { class: "log-holder" }, `at ${log.holder}`),
     h("span", { class: "count" }, words),
+    h("span", { class: "log-facts" }, facts(log, Math.max(120, wide - 16))),
   );
 }
 

@@ -1,5 +1,6 @@
 // The card of a violation: what broke, why, the shortest schedule on request, and the command that replays it.
 
+import { pathToViolation } from "./causes.js";
 import { h } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { note } from "./float.js";
@@ -29,11 +30,27 @@ export function drawViolation() {
         } }, icon(small ? "unfold" : "fold"))),
     !small && h("p", { class: "violation-reason", title: found.reason }, found.reason),
     !small && found.explanation && h("p", { class: "violation-reason" }, found.explanation),
+    !small && drawPath(),
     !small && drawShrunk(found),
     !small && found.replay && h("div", { class: "replay" },
       h("code", { title: found.replay }, found.replay),
       h("button", { type: "button", class: "small", onclick: () => copy(found.replay) }, "Copy")),
   );
+}
+
+/** Most steps of the path that the card names: its first ones and its last ones. */
+const MOST = 6;
+
+/** The steps that led to it, its first cause first; each leads to its step. */
+function drawPath() {
+  const { steps } = pathToViolation();
+  if (steps.length < 2) return null;
+  const named = steps.length > MOST ? [...steps.slice(0, 2), null, ...steps.slice(3 - MOST)] : steps;
+  return h("p", { class: "path", "aria-label": "The path from its first cause" },
+    h("span", {}, "From its first cause:"),
+    named.map((n) => (n === null ? h("span", { key: "more" }, `… ${steps.length - MOST + 1} more …`)
+      : h("button", { key: n, type: "button", class: "path-step", "data-path": n, title: store.steps[n - 1].label,
+        onclick: () => look(n) }, h("b", {}, n), ` ${store.steps[n - 1].action}`))));
 }
 
 function look(step) {
