@@ -68,7 +68,7 @@ def test_question_lists_what_may_have_been_meant() -> None:
     (("simulate", "transactions/gist", "--set", "repair=s4"), "list of S1, S3, S4, S5, not 's4'; did you mean S4?"),
     (("simulate", "transactions/gist", "--strategy", "guide"), "; did you mean guided? see kafka-proto simulate"),
     (("simulate", "transactions/gist", "--seedz", "2"), "did you mean --seed, --seeds or --set? see"),
-    (("hunt", "--jsn"), "no such option '--jsn'; did you mean --json? see kafka-proto hunt --help"),
+    (("hunt", "--jsn"), "no such option '--jsn'; did you mean --json or --log-json? see kafka-proto hunt --help"),
     (("report", "x", "--rejudge"), "did you mean --no-rejudge?"),
     (("import", "x", "--as", "jepsn"), "did you mean jepsen?"),
     (("demo", "transactions/gist", "--faults", "generos"), "did you mean generous?"),

@@ -28,7 +28,7 @@ from support.paths import DATA, ROOT, SUPPORT
 
 PACKAGES = ("kafka_proto", "compaction")
 REFINEMENT = "refinement"
-PATIENCE_S = 120
+PATIENCE_S = 300
 COUNTED = ("verdict", "complete", "initial", "distinct", "generated", "depth", "actions")
 HISTORY = """
 import sys
