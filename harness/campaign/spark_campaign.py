@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,13 +111,13 @@ class SparkCampaign:
 
     def nothing_missing(self) -> CampaignResult:
         """Return the counts of a campaign that is complete."""
-        outcome = self._count({})
+        outcome = self._count(self.store.committed())
         outcome.found = outcome.runs
         return outcome
 
     def begin(self, message: str) -> None:
         """Show what is there, and what goes on before the first run is made."""
-        now = self._count({})
+        now = self._count(self.store.committed())
         self.progress(now.runs, now.planned, message)
 
     def run(self, spark: SparkSession, day: str) -> CampaignResult:
@@ -131,12 +131,10 @@ class SparkCampaign:
             return outcome
         (self.store.folder / PARTS).mkdir(exist_ok=True)
         job = self._job(spark, tasks, day)
-        known: dict[str, CommittedBlock] = {}
+        known = self.store.committed()
         try:
             while not job.over.wait(LOOK):
-                before, known = known, self.store.committed(known)
-                for name in sorted(known.keys() - before.keys()):
-                    tell("block committed", block=name, runs=known[name].runs, failing=known[name].failing)
+                known = self._look(known)
                 now, (runs, failing) = self._count(known), under_way(self.store.folder / PARTS, known)
                 self.progress(min(now.runs + runs, now.planned), now.planned, f"{now.failing + failing:,} failing")
         except KeyboardInterrupt:
@@ -145,7 +143,7 @@ class SparkCampaign:
             job.cancel()
         self.store.end_commits()
         self.store.clear_parts()
-        done = self._count({})
+        done = self._count(self._look(known))
         done.found, done.interrupted = outcome.found, outcome.interrupted
         if job.failure is not None and not outcome.interrupted:
             kept = f"{some_of(done.runs, done.planned, 'run', 'are')} kept"
@@ -166,8 +164,14 @@ class SparkCampaign:
 
         return SparkJob(context, context.parallelize(parts, len(parts)).mapPartitions(work))
 
-    def _count(self, known: dict[str, CommittedBlock]) -> CampaignResult:
-        blocks = known or self.store.committed()
+    def _look(self, known: Mapping[str, CommittedBlock]) -> dict[str, CommittedBlock]:
+        """Return the blocks that are committed now, and tell of those that were not `known`."""
+        now = self.store.committed(known)
+        for name in sorted(now.keys() - known.keys()):
+            tell("block committed", block=name, runs=now[name].runs, failing=now[name].failing)
+        return now
+
+    def _count(self, blocks: Mapping[str, CommittedBlock]) -> CampaignResult:
         outcome = CampaignResult(self.runs * len(self.manifest.cells), 0)
         for block in blocks.values():
             outcome.runs += block.runs

@@ -25,22 +25,17 @@ ENDED = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, No
 def topics(placement: Placement, logs: Logs, view: View) -> tuple[ShownLog, ...]:
     """Return the partitions of the topic, that of offsets once something is in it, those of the transaction log."""
     data = [
-        attrs.evolve(
-            shown(partition, holder, log, readers(placement, view, partition)),
-            facts=logs.facts(view, partition, holder),
-        )
+        shown(partition, holder, log, readers(placement, view, partition))
         for partition in (*placement.partitions, OFFSETS_PARTITION)
         for holder, log in logs.held(view, partition)
         if log.log_end_offset or partition != OFFSETS_PARTITION
     ]
     transactions = [
-        attrs.evolve(
-            shown_transactions(partition, holder, records, committed), facts=logs.facts(view, partition, holder)
-        )
+        shown_transactions(partition, holder, records, committed)
         for partition in placement.transaction_partitions
         for holder, records, committed in logs.transactions(view, partition)
     ]
-    return (*data, *transactions)
+    return tuple(attrs.evolve(one, facts=logs.facts(view, one.partition, one.holder)) for one in (*data, *transactions))
 
 
 def shown_transactions(

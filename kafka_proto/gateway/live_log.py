@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.model.live import tell
-from kafka_proto.errors import CODES
+from harness.model.live import is_watched, tell
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway.host import Close, Ended, Gone, Host, Injected, Opened
 from kafka_proto.gateway.inputs import Input, Output
 from kafka_proto.gateway.under_way import Exchanged, name_of
 
 NO_ERROR = 0
-NAMES = {code.number: code.name for code in CODES}
 
 
 def told(host: Host, see: Callable[[Input, list[Output]], None]) -> Callable[[Input, list[Output]], None]:
-    """Return who tells of every input, and then lets another see it."""
+    """Return who tells of every input, and then lets another see it; that one alone where nobody watches."""
+    if not is_watched():
+        return see
 
     def tells(given: Input, outputs: list[Output]) -> None:
         if isinstance(given, Opened):

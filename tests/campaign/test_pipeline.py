@@ -27,7 +27,7 @@ from harness.campaign.clusters import clusters, trail_of
 from harness.campaign.judging import rejudge
 from harness.campaign.store import MARKERS, CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
-from harness.model import Refusal
+from harness.model import Refusal, live
 from harness.record import Recorder
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.guards import Guards
@@ -107,11 +107,14 @@ def test_only_what_is_missing_is_made_and_equals_what_was_lost(mixed: Path, tmp_
     """Without some of its markers a campaign is as after a kill: their blocks are made again, row for row the same."""
     out = tmp_path / "campaign"
     shutil.copytree(mixed, out)
-    for end in ("-50", "-250"):
-        for path in (out / MARKERS).glob(f"*{end}.json"):
-            path.unlink()
-    reported = made(out, *MIXED_SAMPLED, "--json", runs=SEEDS).json
+    lost = [path for end in ("-50", "-250") for path in (out / MARKERS).glob(f"*{end}.json")]
+    for path in lost:
+        path.unlink()
+    told: list[tuple[str, Any]] = []
+    with live.watched(lambda level, event, fields: told.append((event, fields["block"]))):
+        reported = made(out, *MIXED_SAMPLED, "--json", runs=SEEDS).json
     assert (reported["runs"], reported["found"]) == (1_000, 600)
+    assert sorted(told) == sorted(("block committed", path.stem) for path in lost), "each of these is told, once"
     for table in ("runs", "events", "violations", "coverage"):
         assert rows(out, table) == rows(mixed, table)
 

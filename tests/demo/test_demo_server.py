@@ -20,6 +20,7 @@ from support.demo.served_site import Json, Site, Tab, tabs
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import open_what
 from harness.demo.web import server, shared_session
+from harness.model import live
 
 TXN = "kafka/4.0"
 
@@ -67,6 +68,17 @@ def test_trail_of_a_run_on_the_tasks_replays_with_its_digest(site: Site, tmp_pat
         loaded = tab.until(version)
         assert (loaded["branches"][0]["name"], loaded["present"]["step"]) == ("trail", len(loaded["steps"]))
         assert call("replay", path, "--json").json["digest"] == loaded["present"]["digest"]
+
+
+def test_each_verb_is_told_to_who_watches(site: Site) -> None:
+    """With the step that the session is at then; nothing without a watcher, and nothing of a verb that is refused."""
+    told: list[tuple[str, str, dict[str, object]]] = []
+    with tabs(site) as (tab,):
+        with live.watched(lambda *event: told.append(event)):
+            tab.until(site.post("/api/take", {"index": 0}))
+            assert site.ask("POST", "/api/rewind", '{"to": -1}')[0] == 400
+        tab.until(site.post("/api/rewind", {"to": 0}))
+    assert told == [("info", "verb", {"verb": "take", "at": 1})]
 
 
 def test_run_is_slowed_down_paused_and_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

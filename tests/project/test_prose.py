@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.docs.docs_blocks import PAGES
@@ -44,9 +45,9 @@ def wrong(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"],
                          ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_page_is_in_plain_english(page: object) -> None:
+def test_page_is_in_plain_english(page: Path) -> None:
     """No turn of the old dialect, no sentence of more than forty words."""
-    assert wrong(page.read_text(encoding="utf-8")) == []  # type: ignore[attr-defined]
+    assert wrong(page.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(("text", "count"), [

@@ -146,7 +146,7 @@ class Hunt:
     def _begun(self, job: HuntJob) -> HuntJob:
         if job.scenario.name not in self._began:
             tell("scenario begun", "debug", scenario=job.scenario.name)
-        self._began.setdefault(job.scenario.name, perf_counter())
+            self._began[job.scenario.name] = perf_counter()
         return job
 
     def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[HuntJob]:
