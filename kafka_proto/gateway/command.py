@@ -40,7 +40,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     level = _number(options["--transaction-version"], "--transaction-version", LEVELS[release][-1], LEVELS[release][-1])
     brokers = _number(options["--brokers"], "--brokers", 1, MOST_BROKERS, lowest=1)
     first = _number(options["--port"], "--port", 0, 65_536 - brokers)
-    host = _host(options["--host"])
+    host, listen = _addresses(options["--host"], options["--listen"])
     each = _number(options["--num-partitions"], "--num-partitions", 1, MOST_OF_A_TOPIC, lowest=1)
     factor = _number(options["--replication-factor"], "--replication-factor", min(3, brokers), brokers, lowest=1)
     in_sync = _number(options["--min-insync-replicas"], "--min-insync-replicas", 1, factor, lowest=1)
@@ -59,12 +59,13 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         return told(host, recordings[-1].see)
 
     try:
-        served = serve_until_signal(settings, topics, _announce, watch, plan, seed if faults == FROM_STDIN else None)
+        served = serve_until_signal(
+            settings, topics, _announce, watch, plan, seed if faults == FROM_STDIN else None, listen)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
-        raise Refusal(f"port {first} of {host} cannot be listened on ({error.strerror}); leave --port out for a free "
-                      "one, and --host for 127.0.0.1") from None
+        raise Refusal(f"port {first} of {listen} cannot be listened on ({error.strerror}); leave --port out for a "
+                      f"free one, --host for {LOOPBACK}, and --listen for the same as --host") from None
     finally:
         if path is not None:
             for recording in recordings:
@@ -88,18 +89,26 @@ def _announce(address: str) -> None:
     print(f"bootstrap.servers={address}", flush=True)
 
 
-def _host(given: str | None) -> str:
-    """Return the address to listen on, after a warning where others can reach it."""
-    try:
-        address = ipaddress.IPv4Address(given or LOOPBACK)
-    except ValueError:
-        address = None
-    if address is None or address.is_unspecified or address.is_multicast:
+def _addresses(given: str | None, listen: str | None) -> tuple[str, str]:
+    """Return where clients find the brokers and where these listen, after a warning where others can reach them."""
+    host = _address(given or LOOPBACK)
+    if host is None or host.is_unspecified:
         raise Refusal(f"--host should be an IPv4 address of this machine, by which clients find it, not {given!r}")
-    if not address.is_loopback:
-        print(f"kafka-proto: warning: whoever reaches {address} can write and read here; there are no passwords and no "
+    here = _address(listen) if listen is not None else host
+    if here is None:
+        raise Refusal(f"--listen should be an IPv4 address of this machine, or 0.0.0.0 for all of them, not {listen!r}")
+    if not here.is_loopback:
+        print(f"kafka-proto: warning: whoever reaches {here} can write and read here; there are no passwords and no "
               "encryption", file=sys.stderr, flush=True)
-    return str(address)
+    return str(host), str(here)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | None:
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return None
+    return None if address.is_multicast else address
 
 
 def _number(given: str | None, option: str, default: int, highest: int, lowest: int = 0) -> int:
@@ -138,6 +147,7 @@ serve = ProtocolCommand(
         CommandOption("--num-partitions", "N", "Partitions of a topic that clients make without saying how many; "
                       "without it, one."),
         CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),
+        CommandOption("--listen", "ADDRESS", "Where it listens, if that is elsewhere, as 0.0.0.0 in a container."),
         CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
         CommandOption("--faults", "PLAN", "Verbs, as 'delay EndTxn for_ms=2500; crash b2 at_ms=500', by chance, as "
                       "delay=2,crash=1, a scenario's, as late-end; with - verbs come as lines on stdin."),

@@ -208,12 +208,15 @@ class Server:
                 return
 
 
-async def listening(settings: Settings) -> tuple[Settings, list[trio.SocketListener]]:
-    """Return a listener for each port, 0 for a free one, and the settings with the ports they have. Raises OSError."""
+async def listening(settings: Settings, address: str | None) -> tuple[Settings, list[trio.SocketListener]]:
+    """Return a listener for each port, 0 for a free one, and the settings with the ports they have. Raises OSError.
+
+    Without an address they listen where clients find them.
+    """
     listeners: list[trio.SocketListener] = []
     try:
         for port in settings.ports:
-            listeners += await trio.open_tcp_listeners(port, host=settings.host)
+            listeners += await trio.open_tcp_listeners(port, host=address or settings.host)
     except OSError:
         for listener in listeners:
             await listener.aclose()
@@ -227,14 +230,16 @@ Watch = Callable[[Host, Started], Seen]
 
 @asynccontextmanager
 async def serving(
-    settings: Settings, topics: Mapping[str, int], watch: Watch, faults: Iterable[TimedFault] = ()
+    settings: Settings, topics: Mapping[str, int], watch: Watch, faults: Iterable[TimedFault] = (),
+    listen: str | None = None,
 ) -> AsyncIterator[tuple[Server, trio.Nursery, str]]:
     """Serve brokers while the block lasts: yield their server, tasks beside it, and where clients find the brokers.
 
-    Raises OSError where a port is taken, ValueError for a release and level that no version stands for.
+    With `listen`, they listen at another address than the one that clients are told. Raises OSError where a port is
+    taken, ValueError for a release and level that no version stands for.
     """
     Host(settings, {})  # refuses a release and level before anything is listened on
-    here, listeners = await listening(settings)
+    here, listeners = await listening(settings, listen)
     started = Started(here, FrozenMap(topics), wall_clock_ms())
     host = Host(here, started.topics, started.now)
     server = Server(host, watch(host, started), wall_clock_ms)
@@ -281,7 +286,7 @@ def _begun(number: int, timed: TimedFault) -> None:
 
 def serve_until_signal(
     settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
-    faults: Iterable[TimedFault] = (), typed: int | None = None,
+    faults: Iterable[TimedFault] = (), typed: int | None = None, listen: str | None = None,
 ) -> Server:
     """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
 
@@ -289,7 +294,7 @@ def serve_until_signal(
     """
     async def run() -> Server:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with serving(settings, topics, watch, faults) as (server, tasks, address):
+            async with serving(settings, topics, watch, faults, listen) as (server, tasks, address):
                 announce(address)
                 if typed is not None:
                     tasks.start_soon(obey, server, typed, tasks)

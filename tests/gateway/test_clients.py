@@ -78,6 +78,7 @@ def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tm
     (("--port", "70000"), "--port should be a number from 0 to 65535, not '70000'"),
     (("--host", "0.0.0.0"), "--host should be an IPv4 address of this machine"),
     (("--host", "here"), "--host should be an IPv4 address of this machine, by which clients find it, not 'here'"),
+    (("--listen", "all"), "--listen should be an IPv4 address of this machine, or 0.0.0.0 for all of them, not 'all'"),
     (("--brokers", "0"), "--brokers should be a number from 1 to 9, not '0'"),
     (("--replication-factor", "2"), "--replication-factor should be a number from 1 to 1, not '2'"),
     (("--min-insync-replicas", "2"), "--min-insync-replicas should be a number from 1 to 1, not '2'"),

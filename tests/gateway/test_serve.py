@@ -49,6 +49,18 @@ def test_another_address_than_loopback_comes_with_a_warning(capsys: pytest.Captu
     assert "warning: whoever reaches 192.0.2.1 can write and read here" in capsys.readouterr().err
 
 
+def test_brokers_may_listen_elsewhere_than_clients_find_them() -> None:
+    """As in a container: one address is listened on, clients are told another, and nothing listens there."""
+    asked = request_bytes(offer.METADATA, 9, {"topics": None})
+    with serving("--host", "127.0.0.2", "--listen", "127.0.0.3") as (address, _):
+        host, port = address.split(":")
+        with socket.create_connection(("127.0.0.3", int(port)), 20) as client:
+            client.sendall(asked)
+            assert host == "127.0.0.2" and b"\x0a127.0.0.2" in client.recv(4096)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port)), 20)
+
+
 def test_faults_come_as_lines_and_a_violation_is_left_as_a_trail_that_replays(tmp_path: Path) -> None:
     """KAFKA-17754 by hand: the first EndTxn is held until `end 1`; P1 is named, and the printed command finds it."""
     with serving("t=2", "--faults", "-", folder=tmp_path) as (address, process), Scripted(address) as producer:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -89,10 +90,10 @@ def wrong(compose: dict[str, Any]) -> list[str]:
 
 
 def test_the_services_fit_together() -> None:
-    """A master, two workers, a campaign and the demo: who waits for whom, where they meet, what they share."""
+    """Dependencies, addresses and the shared volume of master, workers, campaign, demo and brokers."""
     compose = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
     assert wrong(compose) == []
-    assert sorted(compose["services"]) == ["campaign", "demo", "master", "worker"]
+    assert sorted(compose["services"]) == ["campaign", "demo", "master", "serve", "worker"]
     assert compose["services"]["worker"]["deploy"]["replicas"] == 2
     shared = {name: service["volumes"] for name, service in compose["services"].items()}
     assert shared == {name: ["campaigns:/campaigns"] for name in shared}
@@ -138,4 +139,23 @@ def test_the_demo_in_the_container_is_one_that_the_command_line_takes() -> None:
     service, given = parsed("demo")
     assert given["host"] == "0.0.0.0"
     assert service["ports"] == [f"127.0.0.1:{given['port']}:{given['port']}"]
-    assert "[spark,demo]" in DOCKERFILE.read_text(encoding="utf-8")
+
+
+def test_the_brokers_in_the_container_are_found_from_outside() -> None:
+    """`serve` listens to all that reaches the container, and clients are told the published ports of this machine."""
+    found = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["serve"]
+    name, *words = found["command"]
+    command = cli.get_command(None, name)  # type: ignore[arg-type]
+    assert command is not None and command.make_context(name, list(words))
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    first, brokers = int(given["--port"]), int(given["--brokers"])
+    assert given["--listen"] == "0.0.0.0" and "--host" not in given, "clients are told 127.0.0.1"
+    assert found["ports"] == [f"127.0.0.1:{first}-{first + brokers - 1}:{first}-{first + brokers - 1}"]
+
+
+def test_the_image_has_what_each_command_needs() -> None:
+    """All extras of users; Java comes from the distribution, not from `jdk`."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    [everything] = re.findall(r"\[(.+)\]", extras["all"][0])
+    [installed] = re.findall(r"pip install .*\[(.+)\]", DOCKERFILE.read_text(encoding="utf-8"))
+    assert {*installed.split(","), "jdk"} == {*everything.split(",")}
