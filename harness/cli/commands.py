@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -310,9 +311,13 @@ def _violating(trail: Trail) -> Trail:
     return attrs.evolve(trail, violates=run.verdict.violated)
 
 
+SHOWN = (*FORMS, "html")
+"""The forms of a run: those of a history, and a page, which needs the trail."""
+
+
 @cli.command()
 @click.argument("file", metavar="TRAIL|HISTORY", type=click.Path(path_type=Path))
-@click.option("--as", "form", default="text", show_default=True, metavar="|".join(FORMS))
+@click.option("--as", "form", default="text", show_default=True, metavar="|".join(SHOWN))
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write instead of stdout.")
 @click.option("--width", type=whole(60), metavar="COLUMNS",
               help=f"Columns of the text form (default: the terminal's, else {TEXT_WIDTH}).")
@@ -320,12 +325,18 @@ def _violating(trail: Trail) -> Trail:
 def show(file: Path, form: str, out: Path | None, width: int | None, module: str | None) -> int:
     """Show a run as a timeline, or export it.
 
-    As tla, with --out NAME.tla, the configuration for TLC is written to NAME.cfg beside it.
+    As tla, with --out NAME.tla, the configuration for TLC is written to NAME.cfg beside it. As html, the run of a trail
+    is a page in one file, to step through in a browser.
     """
-    if form not in FORMS:
-        raise Refusal(unknown(f"there is no form {form!r} of a run", form, FORMS, "give one of") + " with --as")
+    if form not in SHOWN:
+        raise Refusal(unknown(f"there is no form {form!r} of a run", form, SHOWN, "give one of") + " with --as")
     if module is not None and form != "tla":
         raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
+    if out is not None:
+        check_file(out)
+    if form == "html":
+        _write_texts({out: _page(file)})
+        return 0
     if is_trail(file):
         trail = read_trail(file)
         model, history = replayed_history(trail)
@@ -333,18 +344,30 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
     else:
         model = model_of_history(file)
         history, fair_from = read_history(file, model), None
-    if out is not None:
-        check_file(out)
     if form == "tla":
         files = tla.files(history, model, out, module)
     else:
         files = {out: render(history, model, form, width=width or _columns(out), fair_from=fair_from)}
+    _write_texts(files)
+    return 0
+
+
+def _page(file: Path) -> str:
+    """Return the run of a trail as a page. Raises Refusal for a history, and for a trail that does not fit."""
+    if not is_trail(file):
+        raise Refusal(f"{file} is a history, which says what happened but not what else was possible; a page needs the "
+                      "trail of the run")
+    page: str = import_module("harness.demo.web.one_file").page_of_trail(read_trail(file))
+    return page
+
+
+def _write_texts(files: Mapping[Path | None, str]) -> None:
+    """Write texts to their files, and the one without a file to stdout."""
     for path, text in files.items():
         if path is None:
             click.echo(text.removesuffix("\n"))
         else:
             write_atomically(path, text.removesuffix("\n").split("\n"))
-    return 0
 
 
 def _columns(out: Path | None) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from harness.model import Model, Refusal, unknown
 from harness.record import History
 from harness.render import itf, mermaid, shiviz, svg, text, tla
-from harness.render.log import render_log
 from harness.render.timeline import check_typed, timeline_of
 
 FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log", "tla")
@@ -32,6 +31,8 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     if form == "itf":
         return itf.write(history, model)
     if form == "log":
+        from harness.render.log import render_log  # with structlog, which loads much: only for this form
+
         return render_log(history)
     if form == "tla":
         return tla.write(history, model)

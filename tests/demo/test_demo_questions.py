@@ -17,10 +17,11 @@ def test_link_carries_the_model_and_the_trail() -> None:
     """It is read back whole, and refused where it is too long, damaged, or not a link."""
     trail = ran(TXN, 30).trail()
     link = questions.link(trail)
-    read = questions.trail_of(link[3:])
+    read = questions.trail_of(link.removeprefix("#trail="))
     assert questions.trail_of(f"http://127.0.0.1:8642/{link}") == read
+    assert questions.trail_of(link.replace("#trail=", "#s=")) == read, "links that were made before"
     assert spelled_out(read, Tables(read.build())) == trail
-    for wrong in (link[:-9], link[:40] + "A" + link[41:], "hello", "#s=", "#s=%%%"):
+    for wrong in (link[:-9], link[:40] + "A" + link[41:], "hello", "#trail=", "#trail=%%%", "#s=%%%"):
         with pytest.raises(Refusal):
             questions.trail_of(wrong)
 

@@ -209,7 +209,7 @@ def test_painting_that_a_resize_cuts_off_is_made_good(person: Person) -> None:
     ("why", "expected an action, such as the name of a step, found 'nothing'"),
     ("why Dance", "no action 'Dance' was possible anywhere near; Tab after why completes those that were"),
     ("shrink", "nothing that is claimed is violated up to here, so there is nothing to shrink"),
-    ("load #s=abc", "this is neither a trail nor a link to one; expected JSON Lines, or what follows #s="),
+    ("load #s=abc", "this is neither a trail nor a link to one; expected JSON Lines, or what follows #trail="),
     ("undo twice", "undo takes no arguments, found 'twice'"),
 ])
 def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str, sentence: str) -> None:
@@ -329,7 +329,7 @@ def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
     assert (code, err) == (0, "")
     assert "27 steps became 22; they are the branch shrunk" in out and "* shrunk: 22 steps" in out
     digest = re.search(r"digest +([0-9a-f]{64})", out)
-    link = next(line for line in out.splitlines() if line.startswith("#s="))
+    link = next(line for line in out.splitlines() if line.startswith("#trail="))
     code, again, err = run_script(f"load {link}", "where")
     assert (code, err) == (0, "") and digest is not None
     assert "the link: at step 22 of 22, violates NoLeak" in again and digest[1] in again

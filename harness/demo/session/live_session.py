@@ -21,6 +21,7 @@ from harness.demo.session.spec_steps import UNKNOWN, StepJudge
 from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
 from harness.simulate.runs.plan import trail_of
+from harness.simulate.runs.run import Verdict
 from harness.simulate.trails.replay import DEADLOCK, replay_plain, spelled_out
 from harness.simulate.trails.shrink import Shrunk
 
@@ -151,12 +152,20 @@ class LiveSession(InteractiveRun):
 
     def trail(self) -> Trail:
         """Return the trail of the run up to the present."""
-        choices = tuple(record.chosen for record in self.branch.records[1 : self.at + 1])
-        violation = self.violation
+        return self._trail(self.branch, self.at, self.violation)
+
+    def trail_along(self, branch: RunBranch) -> Trail:
+        """Return the trail of all of a branch, the steps that are kept ahead included."""
+        ending = branch.ending
+        at_end = ending.verdict if ending is not None and ending.steps == branch.length else None
+        return self._trail(branch, branch.length, at_end if branch.ahead else branch.records[-1].violation or at_end)
+
+    def _trail(self, branch: RunBranch, length: int, violation: Verdict | None) -> Trail:
+        choices = tuple(branch.choice(n) for n in range(1, length + 1))
         trail = trail_of(self.model, self.plan, "interactive", 0, choices, self.opened.initial,
                          violates=violation.violated if violation is not None else None)
-        ending = self.branch.ending
-        if ending is None or ending.steps != self.at:
+        ending = branch.ending
+        if ending is None or ending.steps != length:
             return trail
         return attrs.evolve(
             trail, fair_from=ending.fair_from, back_to=ending.back_to, fairness=ending.fairness,

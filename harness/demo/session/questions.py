@@ -27,6 +27,10 @@ from harness.simulate.trails.shrink import Shrunk, shrink
 EXPORTS = {"svg": "svg", "text": "txt", "mermaid": "mmd", "itf": "itf.json", "shiviz": "shiviz.log", "log": "log",
            "tla": "tla", "history": "history.jsonl"}
 """The forms in which a run can be saved, and how their files end."""
+LINK = "#trail="
+"""What a link has before its trail."""
+LINKS = (LINK, "#s=")
+"""What links have there, those that were made before included."""
 LONGEST_LINK = 32_000
 """Characters of a link: beyond, browsers and chats cut it."""
 LARGEST_TRAIL = 8 * 1024 * 1024
@@ -99,7 +103,7 @@ def exported(trail: Trail, form: str) -> str:
 def link(trail: Trail) -> str:
     """Return a trail as what comes after the address of the page. Raises Refusal for one that is too long."""
     packed = zlib.compress("\n".join(trail.each_line()).encode(errors="backslashreplace"), 9)
-    found = "#s=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    found = LINK + base64.urlsafe_b64encode(packed).decode().rstrip("=")
     if len(found) > LONGEST_LINK:
         raise Refusal(f"the run of {len(trail.choices):,} steps is too long for a link; save its trail instead")
     return found
@@ -110,7 +114,7 @@ def trail_of(text: str) -> Trail:
     text = text.strip()
     if text.startswith("{") or not text:
         return trail_of_text("the trail", text)
-    packed = text.rpartition("#s=")[2]
+    packed = text.rpartition(next((mark for mark in LINKS if mark in text), LINK))[2]
     try:
         data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
         unpacker = zlib.decompressobj()
@@ -119,7 +123,7 @@ def trail_of(text: str) -> Trail:
             raise ValueError
         unpacked = whole.decode()
     except (ValueError, binascii.Error, zlib.error):
-        raise Refusal("this is neither a trail nor a link to one; expected JSON Lines, or what follows #s=") from None
+        raise Refusal(f"this is neither a trail nor a link to one; expected JSON Lines, or what follows {LINK}") from None
     return trail_of_text("the link's trail", unpacked)
 
 

@@ -17,7 +17,7 @@ from harness.simulate.runs.run import Verdict
 
 def snapshot_text(session: LiveSession, catalogue: str) -> str:
     """Return all of a session, its steps up to the present included, as JSON text with the catalogue."""
-    frame = as_json.text_of(_frame(session)).removesuffix("}")
+    frame = as_json.text_of(frame(session)).removesuffix("}")
     now = as_json.text_of(present(session))
     return f'{frame},"catalogue":{catalogue},"steps":[{_texts(session, 0)}],"present":{now}}}'
 
@@ -42,7 +42,8 @@ def _texts(session: LiveSession, after: int, to: int | None = None) -> str:
     return ",".join(f'{record.text[:-1]},"spec":{session.spec_of(record.n)}}}' for record in records)
 
 
-def _frame(session: LiveSession) -> Json:
+def frame(session: LiveSession) -> Json:
+    """Return what is shown around the steps: the model and its parts, branches, the tour."""
     model, plan, judge = session.model, session.plan, session.judge()
     lanes = [*session.lanes, ENVIRONMENT]
     return {

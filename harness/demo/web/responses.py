@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -13,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from harness.demo.session import as_json, questions
+from harness.demo.web.one_file import STATIC
 from harness.model import Refusal
 from harness.record.fields import FieldKind, check_given
 
-STATIC = Path(__file__).parent / "static"
 TYPES = {
     ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
     ".mjs": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon",

@@ -23,11 +23,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.demo.session import as_json, questions
+from harness.demo.session import as_json, questions, recording
 from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.snapshot import file_name
 from harness.demo.session.violation_search import MOST_RUNS
+from harness.demo.web.one_file import page_of_recording
 from harness.demo.web.request_guard import RequestGuard, guard_of
 from harness.demo.web.responses import (
     HEADERS,
@@ -144,10 +145,19 @@ class Endpoints:
 
     async def export(self, request: Request) -> Response:
         form = request.query_params.get("as", "text")
+        if form == "html":
+            return await self._page()
         trail, name = self.session.trail(), file_name(self.session).removesuffix("trail.jsonl")
         text = await elsewhere(lambda: questions.exported(trail, form))
         kind = TYPES.get(f".{questions.EXPORTS[form]}", "text/plain; charset=utf-8")
         return download(text, name + questions.EXPORTS[form], kind)
+
+    async def _page(self) -> Response:
+        """Return the run with all its branches as a page in one file."""
+        branches, current = recording.branches_of(self.session)
+        name = file_name(self.session).removesuffix(".trail.jsonl")
+        text = await elsewhere(lambda: page_of_recording(recording.recorded(branches, current), name))
+        return download(text, f"{name}.html", TYPES[".html"])
 
     async def link(self, request: Request) -> Response:
         trail = self.session.trail()

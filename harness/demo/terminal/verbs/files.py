@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.demo.session.live_session import of_trail
 from harness.demo.session.opened_model import BUDGETS
-from harness.demo.session.questions import EXPORTS, exported, trail_of
+from harness.demo.session.questions import EXPORTS, LINKS, exported, trail_of
 from harness.demo.session.snapshot import about_tour
 from harness.demo.terminal.console import Console, Verb, either, first, number, one
 from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
@@ -72,9 +72,10 @@ def load(console: Console, words: list[str]) -> None:
     name = " ".join(words)
     if not name:
         raise Refusal("expected load FILE, found no file")
-    trail = trail_of(name) if "#s=" in name else read_trail(path_of(name))
+    is_link = any(mark in name for mark in LINKS)
+    trail = trail_of(name) if is_link else read_trail(path_of(name))
     console.session.become(of_trail(trail))
-    console.said = [f"{'the link' if '#s=' in name else name}: {where_it_ends(console)}"]
+    console.said = [f"{'the link' if is_link else name}: {where_it_ends(console)}"]
 
 
 def trails(console: Console) -> Iterable[str]:

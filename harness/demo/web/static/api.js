@@ -1,65 +1,23 @@
-// The server's verbs, and the stream in which it reports the changes of the session.
+// Who answers the page: the server that it came from, a recording in the page itself, or the models in a worker.
 
-/** Ask for something. Throws an Error with the server's one sentence. */
-export async function get(path, query) {
-  const given = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null);
-  const tail = given.length ? `?${new URLSearchParams(given)}` : "";
-  return answerOf(await reach(`/api/${path}${tail}`));
-}
+const SOURCES = {
+  server: () => import("./from_server.js"),
+  recording: () => import("./from_recording.js"),
+  worker: () => import("./from_worker.js"),
+};
+const source = await SOURCES[document.documentElement.dataset.answers || "server"]();
 
-/** Do something to the session; what comes of it arrives by the stream. Throws an Error as `get` does. */
-export async function post(verb, body) {
-  const isText = typeof body === "string";
-  return answerOf(
-    await reach(`/api/${verb}`, {
-      method: "POST",
-      headers: { "Content-Type": isText ? "text/plain" : "application/json" },
-      body: isText ? body : JSON.stringify(body || {}),
-    }),
-  );
-}
+/** Ask for something. Throws an Error with one sentence. */
+export const { get } = source;
+
+/** Do something to the session; its outcome arrives by `listen`. Throws an Error as `get` does. */
+export const { post } = source;
 
 /** Fetch a file: its name and its content. Throws as `get` does. */
-export async function getFile(address) {
-  const response = await reach(address);
-  if (!response.ok) await answerOf(response);
-  const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") || "")?.[1];
-  return { name: name || "download", content: await response.blob() };
-}
-
-/** Fetch, or throw an Error that says that nobody answers. */
-async function reach(address, how) {
-  try {
-    return await fetch(address, how);
-  } catch {
-    throw new Error("The server does not answer, so nothing was done; is it still running?");
-  }
-}
-
-async function answerOf(response) {
-  const text = await response.text();
-  let data = null;
-  try {
-    data = JSON.parse(text);
-  } catch {
-    data = response.ok ? { text } : null;
-  }
-  if (!response.ok) throw new Error(data?.error || `The server answered ${response.status}.`);
-  return data;
-}
+export const { getFile } = source;
 
 /** Listen to the session: `on` has the functions `session`, `change`, `finding`, `bye` and `link` (is it up?). */
-export function listen(on) {
-  const stream = new EventSource("/api/events");
-  stream.addEventListener("session", (event) => on.session(JSON.parse(event.data)));
-  stream.addEventListener("change", (event) => on.change(JSON.parse(event.data)));
-  stream.addEventListener("finding", (event) => on.finding(JSON.parse(event.data)));
-  stream.addEventListener("bye", () => {
-    stream.close();
-    on.bye();
-  });
-  stream.addEventListener("open", () => on.link(true));
-  stream.addEventListener("error", () => on.link(false));
-  window.addEventListener("pagehide", () => stream.close());
-  return stream;
-}
+export const { listen } = source;
+
+/** Is this a page on which that cannot be done: a verb, a view, or a form of export? */
+export const lacks = (what) => source.LACKS.includes(what);

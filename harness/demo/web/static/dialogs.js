@@ -1,6 +1,6 @@
 // Dialogs: what to open, the link to share, keys and signs; files in and out; light and dark theme.
 
-import { getFile } from "./api.js";
+import { getFile, lacks } from "./api.js";
 import { h, render, s } from "./dom.js";
 import { SPEC } from "./diagram.js";
 import { dialog } from "./float.js";
@@ -19,6 +19,7 @@ export const FORMATS = [
   ["shiviz", "ShiViz", "log with vector clocks"],
   ["tla", "TLA+", "a module for TLC, of a spec's run"],
   ["log", "Log lines", "JSON"],
+  ["html", "Page", "one file: this run, its branches"],
   ["history", "History", "all there is to check"],
 ];
 
@@ -83,7 +84,7 @@ export async function openShare() {
 
 /** Load what the address carries, and clear it. */
 export async function takeFragment() {
-  if (!location.hash.startsWith("#s=")) return;
+  if (lacks("load") || !/^#(trail|s)=/.test(location.hash)) return;
   const link = location.hash;
   history.replaceState(null, "", location.pathname);
   await ask("load", link);

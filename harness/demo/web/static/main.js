@@ -1,11 +1,9 @@
 // Begins: listens to the server, draws what it reports, and takes the keys of the whole page.
 
-import { listen } from "./api.js";
-import { openHelp, openShare, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
+import { lacks, listen } from "./api.js";
+import { openHelp, recallTheme, takeFragment, turnTheme } from "./dialogs.js";
 import { drawBanner } from "./banner.js";
-import { openFind } from "./finding.js";
 import { closeMenu } from "./float.js";
-import { openWhat } from "./open.js";
 import { drawPanel, show, strip } from "./panel.js";
 import { openLanes } from "./heads.js";
 import { drawSearch, openSearch } from "./search.js";
@@ -15,7 +13,7 @@ import { changed, onChange, onTour, store, takeChange, takeSession } from "./sto
 import { putTipAway } from "./tips.js";
 import { drawTour } from "./tour.js";
 import { back, isPlaying, next, togglePlay, where } from "./tour_path.js";
-import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
+import { drawTop, drawTransport, wanted } from "./transport.js";
 import { forward, rewind, run, select, take, toggleRun, undo } from "./verbs.js";
 import { offered } from "./view_now.js";
 
@@ -99,6 +97,9 @@ function playOrRun() {
   else toggleRun(wanted());
 }
 
+/** Do as a button at the top does, where there is one of that name. */
+const press = (name) => document.getElementById(`top-${name}`)?.click();
+
 const KEY = {
   " ": playOrRun,
   ".": () => run({ steps: 1 }),
@@ -128,15 +129,15 @@ const KEY = {
   s: () => goTo("step", "#tab-step"),
   p: () => goTo("properties", "[data-list=properties] [tabindex='0']"),
   b: () => goTo("branches", "[data-list=branches] [tabindex='0']"),
-  w: () => goTo("why", "[data-list=why] [tabindex='0']"),
+  w: () => !lacks("why") && goTo("why", "[data-list=why] [tabindex='0']"),
   "/": openSearch,
-  o: openWhat,
-  f: openFind,
-  t: () => openTours(),
-  l: pickFile,
-  S: saveTrail,
-  x: () => document.getElementById("top-export").click(),
-  k: openShare,
+  o: () => press("open"),
+  f: () => press("find"),
+  t: () => press("tours"),
+  l: () => press("load"),
+  S: () => press("save"),
+  x: () => press("export"),
+  k: () => press("share"),
   D: turnTheme,
   "?": openHelp,
   Escape: () => {

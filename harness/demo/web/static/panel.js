@@ -1,5 +1,6 @@
 // The panel beside the stage: lights, the violation, and one view at a time. Nothing in it scrolls.
 
+import { lacks } from "./api.js";
 import { h, render, swallow } from "./dom.js";
 import { light } from "./glyphs.js";
 import { changed, store } from "./store.js";
@@ -24,9 +25,9 @@ export const VIEWS = [
   ["why", "Why not?", "W", drawWhy],
 ];
 
-/** The views that what is shown has: topics only where the model has any. */
+/** The views that there are: topics only where the model has any. */
 function views() {
-  return VIEWS.filter(([name]) => name !== "topics" || store.session.has_logs);
+  return VIEWS.filter(([name]) => (name !== "topics" || store.session.has_logs) && !lacks(name));
 }
 
 const lamps = document.getElementById("lamps");

@@ -1,5 +1,6 @@
 // The bars at the top and at the bottom: which cluster this is, and how it runs.
 
+import { lacks } from "./api.js";
 import { h, render } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { menu } from "./float.js";
@@ -43,7 +44,7 @@ export function drawTop() {
     button("load", "Load", "Load a trail from a file (L)", pickFile),
     button("save", "Save", "Save the trail (Shift+S)", saveTrail),
     button("export", "Export", "Export as a picture or in another format (X)", (event) =>
-      menu(event.currentTarget, "Export", FORMATS.map(([as, label, hint]) =>
+      menu(event.currentTarget, "Export", FORMATS.filter(([as]) => !lacks(as)).map(([as, label, hint]) =>
         ({ label, hint, act: () => exportAs(as) })))),
     button("share", "Link", "A link that carries this session (K)", openShare),
     button("search", icon("find"), "Search in the steps (/)", openSearch),
@@ -53,6 +54,7 @@ export function drawTop() {
 }
 
 function button(name, content, title, act) {
+  if (lacks(name)) return null;
   const more = { title, "aria-label": title, onclick: act };
   return h("button", { key: name, id: `top-${name}`, type: "button", ...more }, content);
 }
@@ -107,6 +109,17 @@ export function drawTransport() {
     field("speed", "", choice("speed", String(present.speed ?? 0), [...new Set([...SPEEDS, present.speed ?? 0])]
       .map((speed) => [String(speed), speed ? `${speed} a second` : "full speed"]),
     (value) => ask("strategy", { speed: Number(value) }))),
+    lacks("strategy") ? [] : decides(canFail),
+    h("span", { class: "push" }),
+    h("span", { class: "state", id: "run-state" }, present.running ? "running" : present.over ? "at rest" : "paused",
+      ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),
+  );
+}
+
+/** Who decides in a run: a strategy with its seed, with faults or without. */
+function decides(canFail) {
+  const { present, session } = store;
+  return [
     field("strategy", "strategy", choice("strategy", present.strategy, session.strategies.map((one) => [one, one]),
       (value) => ask("strategy", { strategy: value }))),
     field("seed", "seed", h("input", { id: "set-seed", type: "number", min: 0, step: 1,
@@ -121,10 +134,7 @@ export function drawTransport() {
       + "strategy neither heals nor restarts what I cut, crashed, paused or held" },
       h("input", { id: "set-spares", type: "checkbox", checked: Boolean(present.spares),
         onchange: (event) => ask("strategy", { spares: event.target.checked }) }), "leave my faults alone"),
-    h("span", { class: "push" }),
-    h("span", { class: "state", id: "run-state" }, present.running ? "running" : present.over ? "at rest" : "paused",
-      ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),
-  );
+  ];
 }
 
 function field(name, label, control) {

@@ -1,5 +1,6 @@
 // The branches: all that was tried, by name, each a click away.
 
+import { lacks } from "./api.js";
 import { h } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { paged } from "./paged.js";
@@ -15,7 +16,7 @@ export function drawBranches({ high }) {
   return [
     h("div", { class: "view-head" }, h("h2", {}, "Branches"), h("span", { class: "count" }, items.length)),
     paged("branches", items, Math.floor((high - 170) / ROW), draw, { label: "Branches", tall: ROW }),
-    h("form", { class: "inline", key: "rename", onsubmit: (event) => rename(event) },
+    !lacks("branch") && h("form", { class: "inline", key: "rename", onsubmit: (event) => rename(event) },
       h("label", { for: "branch-name" }, "Name of this branch"),
       h("input", { id: "branch-name", name: "name", value: current?.name || "", maxlength: "60", autocomplete: "off" }),
       h("button", { type: "submit", class: "small" }, "Name it")),
@@ -27,7 +28,7 @@ export function drawBranches({ high }) {
         title: store.ahead ? "Forward to the end of the branch" : "Forward: no step is kept ahead",
         onclick: () => forward(store.present.step + store.ahead) },
         icon("end"), "Forward to its end")),
-    h("p", { class: "empty", key: "how" },
+    !lacks("branch") && h("p", { class: "empty", key: "how" },
       "Rewind and take another step: a new branch begins by itself, and the old one is kept."),
   ];
 }

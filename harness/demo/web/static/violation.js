@@ -1,5 +1,6 @@
 // The card of a violation: what broke, why, the shortest schedule on request, and the command that replays it.
 
+import { lacks } from "./api.js";
 import { pathToViolation } from "./causes.js";
 import { h } from "./dom.js";
 import { icon } from "./glyphs.js";
@@ -31,7 +32,7 @@ export function drawViolation() {
     !small && h("p", { class: "violation-reason", title: found.reason }, found.reason),
     !small && found.explanation && h("p", { class: "violation-reason" }, found.explanation),
     !small && drawPath(),
-    !small && drawShrunk(found),
+    !small && !lacks("shrink") && drawShrunk(found),
     !small && found.replay && h("div", { class: "replay" },
       h("code", { title: found.replay }, found.replay),
       h("button", { type: "button", class: "small", onclick: () => copy(found.replay) }, "Copy")),

@@ -1,0 +1,101 @@
+"""The page in one file, opened from disk: stepped, rewound, pointed at, its violation shown, its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.demo.browser import Tab
+
+from harness.demo.session.live_session import of_tour, of_trail
+from harness.demo.session.recording import branches_of, recorded
+from harness.demo.web.one_file import page_of_recording, page_of_trail
+from harness.model import find_tour
+from harness.record import tour_trail
+
+pytestmark = pytest.mark.browser
+
+
+class FileTab(Tab):
+    """A tab whose page is a file: its scripts have other names."""
+
+    def known(self, expression: str) -> Any:
+        return self.page.evaluate(
+            f"async () => {{ const {{ store }} = await import('page/store.js'); return {expression}; }}"
+        )
+
+
+@pytest.fixture
+def open_file(chromium: Any, tmp_path: Path) -> Iterator[Any]:
+    """Opens a text as a page from disk; what it asks the network for, or complains of, is a failure."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    tabs: list[FileTab] = []
+
+    def open_page(text: str) -> FileTab:
+        path = tmp_path / "page.html"
+        path.write_text(text, encoding="utf-8")
+        tabs.append(FileTab(context.new_page(), path.as_uri()))
+        return tabs[-1]
+
+    yield open_page
+    context.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert [tab.troubles for tab in tabs if tab.troubles] == []
+
+
+def test_a_violation_is_shown_stepped_and_rewound(open_file: Any) -> None:
+    """It opens at the end, with the digest of a replay; keys and clicks go back and forth; what is not in it is said."""
+    trail = tour_trail(find_tour("rp-01"))
+    session, tab = of_trail(trail), open_file(page_of_trail(trail))
+    page, end = tab.page, len(trail.choices)
+    tab.at(end)
+    assert tab.known("store.present.digest") == session.digest()
+    assert session.violation is not None and str(session.violation.violated) in page.inner_text(".violation")
+    page.locator("#stage").focus()
+    page.keyboard.press("[")
+    tab.at(end - 1)
+    session.rewind(end - 1)
+    assert tab.known("store.present.digest") == session.digest() and page.locator(".violation").count() == 0
+    page.keyboard.press("{")
+    tab.at(0)
+    page.keyboard.press("]")
+    tab.at(1)
+    page.click("#go-end")
+    tab.at(end)
+    page.keyboard.press("u")
+    tab.at(1)
+    assert page.locator("#top-find, #set-strategy, #tab-why").count() == 0
+    page.select_option("#set-speed", "0")
+    page.click("#go-run")
+    tab.at(end)
+    page.click("#tab-step")
+    page.wait_for_selector("text=Guards of the actor")
+    with page.expect_download() as saved:
+        page.click("#top-save")
+    assert saved.value.suggested_filename == "rp-01-truncate-to-high-watermark.trail.jsonl" or trail.scenario is None
+
+
+def test_branches_are_each_a_click_away(open_file: Any) -> None:
+    """The branch that was made is shown first; the tour's path is kept whole, and steps of both may be taken."""
+    session = of_tour(find_tour("commit"))
+    session.forward(5)
+    label = session.node.options[-1].label
+    session.take(label=label)
+    branches, current = branches_of(session)
+    tab = open_file(page_of_recording(recorded(branches, current), "commit"))
+    tab.at(6)
+    tab.page.click("#tab-branches")
+    tab.page.click("[data-branch=tour]")
+    tab.at(len(find_tour("commit").steps))
+    tab.page.locator("#stage").focus()
+    tab.page.keyboard.press("{")
+    tab.at(0)
+    for step in range(5):
+        tab.page.keyboard.press("]")
+        tab.at(step + 1)
+    tab.take(label)
+    assert tab.known("store.branches.find((one) => one.current).name") == "branch 2"
