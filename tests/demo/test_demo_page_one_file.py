@@ -48,7 +48,7 @@ def open_file(chromium: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_a_violation_is_shown_stepped_and_rewound(open_file: Any) -> None:
-    """It opens at the end, with the digest of a replay; keys and clicks go back and forth; what is not in it is said."""
+    """It opens at the end, with the digest of a replay; keys and clicks go back and forth."""
     trail = tour_trail(find_tour("rp-01"))
     session, tab = of_trail(trail), open_file(page_of_trail(trail))
     page, end = tab.page, len(trail.choices)

@@ -123,7 +123,8 @@ def trail_of(text: str) -> Trail:
             raise ValueError
         unpacked = whole.decode()
     except (ValueError, binascii.Error, zlib.error):
-        raise Refusal(f"this is neither a trail nor a link to one; expected JSON Lines, or what follows {LINK}") from None
+        expected = f"expected JSON Lines, or what follows {LINK}"
+        raise Refusal(f"this is neither a trail nor a link to one; {expected}") from None
     return trail_of_text("the link's trail", unpacked)
 
 

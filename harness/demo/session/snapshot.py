@@ -17,18 +17,18 @@ from harness.simulate.runs.run import Verdict
 
 def snapshot_text(session: LiveSession, catalogue: str) -> str:
     """Return all of a session, its steps up to the present included, as JSON text with the catalogue."""
-    frame = as_json.text_of(frame(session)).removesuffix("}")
+    around = as_json.text_of(frame(session)).removesuffix("}")
     now = as_json.text_of(present(session))
-    return f'{frame},"catalogue":{catalogue},"steps":[{_texts(session, 0)}],"present":{now}}}'
+    return f'{around},"catalogue":{catalogue},"steps":[{_texts(session, 0)}],"present":{now}}}'
 
 
 def change_text(session: LiveSession, keep: int) -> str:
     """Return what is new after a step that is still the same, as JSON text."""
-    frame = as_json.text_of({
+    around = as_json.text_of({
         "version": session.version, "keep": keep, "ahead": session.branch.length - session.at,
         "branches": branches(session), "tour": tour(session), "present": present(session),
     }).removesuffix("}")
-    return f'{frame},"steps":[{_texts(session, keep)}]}}'
+    return f'{around},"steps":[{_texts(session, keep)}]}}'
 
 
 def steps(session: LiveSession, after: int = 0, to: int | None = None) -> list[Json]:
