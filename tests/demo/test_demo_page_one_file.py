@@ -1,4 +1,4 @@
-"""The page in one file, opened from disk: stepped, rewound, pointed at, its violation shown, its branches."""
+"""The page in one file, opened from disk: stepped, rewound, pointed at, its violation shown."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from support.demo.browser import Tab
 
-from harness.demo.session.live_session import of_tour, of_trail
-from harness.demo.session.recording import branches_of, recorded
-from harness.demo.web.one_file import page_of_recording, page_of_trail
+from harness.demo.session.live_session import of_trail
+from harness.demo.web.one_file import page_of_trail
 from harness.model import find_tour
 from harness.record import tour_trail
 
@@ -77,26 +76,3 @@ def test_a_violation_is_shown_stepped_and_rewound(open_file: Any) -> None:
     with page.expect_download() as saved:
         page.click("#top-save")
     assert saved.value.suggested_filename == "rp-01-truncate-to-high-watermark.trail.jsonl" or trail.scenario is None
-
-
-def test_branches_are_each_a_click_away(open_file: Any) -> None:
-    """The branch that was made is shown first; the tour's path is kept whole, and steps of both may be taken."""
-    session = of_tour(find_tour("commit"))
-    session.forward(5)
-    ahead = session.branch.choice(6).label
-    label = next(option.label for option in session.node.options if option.label != ahead)
-    session.take(label=label)
-    branches, current = branches_of(session)
-    tab = open_file(page_of_recording(recorded(branches, current), "commit"))
-    tab.at(6)
-    tab.page.click("#tab-branches")
-    tab.page.click("[data-branch=tour]")
-    tab.at(len(find_tour("commit").steps))
-    tab.page.locator("#stage").focus()
-    tab.page.keyboard.press("{")
-    tab.at(0)
-    for step in range(5):
-        tab.page.keyboard.press("]")
-        tab.at(step + 1)
-    tab.take(label)
-    assert tab.known("store.branches.find((one) => one.current).name") == "branch 2"
