@@ -26,8 +26,8 @@ ReceiveInitPidResponse(c2) @10: Both clients have a producer id, as EventuallyAl
 ADDED = told("""
 SendInitPidRequest(c1) tid1: In entry 5 a client finds its coordinator first: c1 asks b1.
 ReceiveInitPidRequest(b1,c1) @1: b1 chooses producer id 1 and appends an entry with epoch 0 to its transaction log.
-CommitTxnLogAppend(b1,p1): The other broker has the entry, too, and the high watermark is 1. The answer was kept with the
-    entry, and goes out now.
+CommitTxnLogAppend(b1,p1): The other broker has the entry, too, and the high watermark is 1. The answer was kept with
+    the entry, and goes out now.
 ReceiveInitPidResponse(c1,b1) @3: c1 is in state HasPid.
 SendAddPartitionsToTxnRequest(c1) tp1: The first partition of the transaction. For c1 the transaction has begun.
 ReceiveAddPartitionsToTxnRequest(b1,c1) @5: Producer id and epoch are the current ones. b1 appends that the transaction
@@ -48,8 +48,8 @@ CommitTxnLogAppend(b1,p1): CompleteAbort is committed.
 SendInitPidRequest(c2) tid1: c2 tries again.
 ReceiveInitPidRequest(b1,c2) @14: Nothing is open any more. b1 gives the same producer id, with epoch 2.
 CommitTxnLogAppend(b1,p1): Committed and answered.
-ReceiveInitPidResponse(c2,b1) @16: c2 may begin. c1 still believes that its transaction is open; what it sends with epoch
-    0 will be refused.
+ReceiveInitPidResponse(c2,b1) @16: c2 may begin. c1 still believes that its transaction is open; what it sends with
+    epoch 0 will be refused.
 """))
 
 INVARIANTS = ("TypeOK", "NoBadStateResponse", "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs")

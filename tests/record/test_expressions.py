@@ -32,7 +32,7 @@ def test_an_expression_reads_what_it_looks_at() -> None:
 
 @pytest.mark.parametrize("engine", [*ENGINES, "plain"])
 def test_every_engine_finds_the_same(engine: str, tmp_path: Path) -> None:
-    """The gist's TestInv, which its comment has: a producer is fenced in the tenth state; a true one is no violation."""
+    """The gist's TestInv, as commented there: a producer is fenced in the tenth state; a true one holds."""
     done = call("check", "transactions/gist", "--engine", engine, "--invariant", FENCED, "--out", tmp_path, "--json")
     [violation] = done.json["violated"]
     assert (done.code, violation["property"], violation["length"], violation["shortest"]) == (1, FENCED, 10, True)
