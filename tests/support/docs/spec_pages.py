@@ -245,12 +245,10 @@ def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None)
     """Return a page as it should be, with those texts of its modules that are given."""
     size = " ".join(f"`{name}={value}`" for name, value in {**page.sizes, **page.settings}.items())
     paragraphs = [
-        f"Each action of `{page.model}`: where the published module has it, guard and effect in our words, and our "
-        f"Python. {page.note}",
-        f"Reads, writes, takes and sends are from every state at {size}. Actors are the steps that were this action in "
-        "recorded runs.",
-        "`python tests/support/docs/spec_pages.py --module PATH` shows the module's text with ours. That text is [its "
-        "author's](../../THIRD_PARTY.md). Without `--module` the program makes this page.",
+        f"The actions of `{page.model}`, in our words and our Python, and their places in the published module. "
+        f"{page.note}",
+        f"Reads, writes, takes and sends are from every state at {size}, actors from recorded runs.",
+        "`python tests/support/docs/spec_pages.py --module PATH` adds [the module's text](../../THIRD_PARTY.md).",
     ]
     if page.names:
         names = ", ".join(f"`{spec}` ({actors})" for actors, spec in page.names.items())
