@@ -84,9 +84,7 @@ def said_in_diary(response: messages.Response | None) -> SaidCode | None:
     """Return what diary 02's coordinator answers."""
     if response is None:
         return None
-    if isinstance(response, messages.InitPidResponse):
-        return SaidCode(name(response.code), response.pid, response.pepoch)
-    return SaidCode(name(response.code))
+    return SaidCode(name(response.code), getattr(response, "pid", NONE), getattr(response, "pepoch", NONE))
 
 
 @attrs.frozen
