@@ -16,6 +16,7 @@ from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.placement import Placement
+from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, reader
 from kafka_proto.clients.producer import FAMILIES
@@ -28,7 +29,6 @@ from kafka_proto.cluster.refinement import refinement
 from kafka_proto.cluster.topics import topics
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
-from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.requests import IsolationLevel
 
 SIZES = {

@@ -13,8 +13,7 @@ from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import transaction
 from kafka_proto.errors import ErrorCode
 from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transaction_state import TxnState
-from kafka_proto.requests.transactions import CoordinatorResponse
+from kafka_proto.requests.transactions import CoordinatorResponse, TxnState
 from kafka_proto.transactions import messages, records
 
 NONE = -1

@@ -29,7 +29,7 @@ from kafka_proto.clients.reader import ReaderState
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
 from kafka_proto.log import Marker, RecordBatch, marker_batch
-from kafka_proto.log.transactions import AbortedTransaction
+from kafka_proto.log.partition_log import AbortedTransaction
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
