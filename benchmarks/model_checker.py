@@ -168,7 +168,7 @@ def compaction(sizes: Sizes) -> dict[str, str]:
     return {
         "MessageSentLimit": str(sizes["messages"]), "CompactionTimesLimit": str(sizes["compactions"]),
         "KeySpace": members("", sizes["keys"]), "ValueSpace": members("", sizes["values"]),
-        "MaxCrashTimes": str(sizes["crashes"]), "ConsumeTimesLimit": "2",
+        "MaxCrashTimes": str(sizes["crashes"]), "ConsumeTimesLimit": str(sizes["consumptions"]),
         "ModelConsumer": "FALSE", "ModelProducer": "TRUE", "RetainNullKey": "TRUE",
     }
 

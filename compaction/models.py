@@ -29,6 +29,7 @@ SIZES = {
     "keys": Size(2, maximum=4, doc="keys, the null key aside"),
     "values": Size(2, maximum=4, doc="values, the null value aside"),
     "crashes": Size(1, minimum=0, maximum=6, doc="crashes of the broker"),
+    "consumptions": Size(2, minimum=0, maximum=6, doc="times that the consumer consumes (ConsumeTimesLimit)"),
 }
 YES_OR_NO = ("true", "false")
 SETTINGS = {

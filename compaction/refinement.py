@@ -48,7 +48,7 @@ def refinement(
     crashes = crashes_in(faults.budget)
     lifted = {
         "messages": sizes["messages"], "compactions": sizes["messages"] + 2 * crashes + 1, "keys": sizes["keys"],
-        "values": sizes["values"], "crashes": crashes,
+        "values": sizes["values"], "crashes": crashes, "consumptions": 0,
     }
     extensions = {} if version.collects else EXTENSIONS
     next_state = spec.NEXT if version.collects else (*spec.NEXT, *ACTIONS)

@@ -19,9 +19,6 @@ from compaction.versions import AS_WRITTEN, DEPARTURES, CompactionVersion
 from harness.model import FrozenMap, Kind, Model, State, Value, View, departed, slot
 from harness.model.spec import Change, Next, Writes, action, once
 
-CONSUME_TIMES_LIMIT = 2
-"""`ConsumeTimesLimit`: how often the consumer has to have consumed before everything counts as done."""
-
 
 @attrs.frozen
 class Constants:
@@ -32,6 +29,8 @@ class Constants:
     key_set: tuple[int, ...]
     value_set: tuple[int, ...]
     crashes: int
+    consumptions: int
+    """`ConsumeTimesLimit`: how often the consumer has to have consumed before everything counts as done."""
     models_producer: bool
     models_consumer: bool
     retain_null_key: bool
@@ -52,8 +51,8 @@ def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Constant
     """Return the constants for the given sizes and settings: keys and values count from 1, 0 is null."""
     return Constants(
         sizes["messages"], sizes["compactions"], (NULL_KEY, *range(1, sizes["keys"] + 1)),
-        (NULL_VALUE, *range(1, sizes["values"] + 1)), sizes["crashes"], settings["producer"] == "true",
-        settings["consumer"] == "true", settings["retain-null-key"] == "true",
+        (NULL_VALUE, *range(1, sizes["values"] + 1)), sizes["crashes"], sizes["consumptions"],
+        settings["producer"] == "true", settings["consumer"] == "true", settings["retain-null-key"] == "true",
         departed(AS_WRITTEN, DEPARTURES, settings["repair"]),
     )
 
@@ -209,7 +208,7 @@ def consumer(k: Constants, view: View) -> Iterable[Change]:
     """Changes nothing as written, not even `consumeTimes` (S13)."""
     if not k.version.counts_consumed:
         yield Change()
-    elif (times := view["consumeTimes"]) < CONSUME_TIMES_LIMIT:
+    elif (times := view["consumeTimes"]) < k.consumptions:
         yield Change((("consumeTimes", times + 1),))
 
 
@@ -244,8 +243,8 @@ def unfinished(view: View, k: Constants) -> str | None:
         return f"the compactor is not about to write but in state {view['compactorState']}"
     if ledger_of(view, k.compactions) is None:
         return f"the compactor has not written compacted ledger {k.compactions} yet"
-    if k.models_consumer and view["consumeTimes"] != CONSUME_TIMES_LIMIT:
-        return f"the consumer has consumed {view['consumeTimes']} of {CONSUME_TIMES_LIMIT} times"
+    if k.models_consumer and view["consumeTimes"] != k.consumptions:
+        return f"the consumer has consumed {view['consumeTimes']} of {k.consumptions} times"
     return None
 
 

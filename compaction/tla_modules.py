@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from compaction.compactor import CompactorState
 from compaction.records import NIL
-from compaction.spec import CONSUME_TIMES_LIMIT
 from harness.model.module import ModuleOf, TlaModule
 
 INVARIANTS = ("TypeSafe", "CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
@@ -17,7 +16,7 @@ def pulsar(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
     """Return the module `compaction`."""
     plain = {
         "MessageSentLimit": str(sizes["messages"]), "CompactionTimesLimit": str(sizes["compactions"]),
-        "ModelConsumer": settings["consumer"].upper(), "ConsumeTimesLimit": str(CONSUME_TIMES_LIMIT),
+        "ModelConsumer": settings["consumer"].upper(), "ConsumeTimesLimit": str(sizes["consumptions"]),
         "KeySpace": _numbers(sizes["keys"]), "ValueSpace": _numbers(sizes["values"]),
         "RetainNullKey": settings["retain-null-key"].upper(), "MaxCrashTimes": str(sizes["crashes"]),
         "ModelProducer": settings["producer"].upper(),

@@ -26,6 +26,7 @@ from harness.cli.check_options import (
     engine_for,
     on_spark,
     reductions_of,
+    refuse_expressions,
     refuse_together,
 )
 from harness.cli.check_text import summary_lines
@@ -38,6 +39,7 @@ from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
 from harness.explore.target import SearchTarget
 from harness.model import Model, Refusal, unknown
+from harness.record.expressions import is_expression, with_expressions
 
 if TYPE_CHECKING:
     from harness.campaign.search.spark_search import SparkSearch
@@ -63,12 +65,15 @@ SAVED_EVERY = 30.0
                    "(default: as many as the scenario says; of a model, any number).")
 @click.option("--states", type=whole(1), metavar="N",
               help=f"End after so many states (default: {FREE_STATES:,} with actors or faults, else all).")
-@click.option("--invariant", "invariants", multiple=True, metavar="NAME",
-              help="Check this invariant, and no others but those named; may be repeated.")
+@click.option("--invariant", "invariants", multiple=True, metavar="NAME|EXPRESSION",
+              help="Check this invariant, and no others but those named; may be repeated. Or an expression over the "
+                   "variables, as 'client[\"c1\"].epoch < 2'.")
 @click.option("--property", "temporal", multiple=True, metavar="NAME",
               help="Check this temporal property besides; may be repeated.")
-@click.option("--fairness", type=OneOf(["spec", "none", "next"]), default="spec", show_default=True,
-              help="What temporal properties assume: the module's formula, nothing, or that what can happen does.")
+@click.option("--fairness", default="spec", show_default=True, metavar="spec|none|action|weak|next",
+              help="What temporal properties assume: the module's formula; nothing; its actions weakly fair, whatever "
+                   "their arguments, or for each choice of these (weak,ACTION: one strongly); or that what can happen "
+                   "does.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ by a renaming as one.")
 @click.option("--reduce", "reductions", multiple=True, metavar="numbers,symmetry,order|all|none",
               help="Search fewer states, which stand for all others: these exact reductions, or all that keep lengths.")
@@ -101,12 +106,13 @@ def check(
     code is 2.
     """
     asked = asked_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
-    built = asked.searched(view)
+    built = with_expressions(asked.searched(view), invariants)
     names = _invariants(built, asked, invariants)
     reduce = reductions_of(built, reductions, symmetry)
     given = {"--reduce": bool(reduce) and not symmetry, "--symmetry": symmetry, "--view": view,
              "--fingerprints": fingerprints}
     check_options(built, temporal, memory, given)
+    refuse_expressions(invariants, {**given, "--engine spark": engine == SPARK})
     refuse_together(engine, checkpoint, {"--master": master, "--parts": parts}, {
         "--property": temporal, **given, "--memory": memory, "--states": states,
     })
@@ -115,6 +121,10 @@ def check(
     })
     spoiling = {**given, "--invariant": invariants}
     temporal = temporal or temporal_of(asked, built, engine, spoiling)
+    if temporal:
+        from harness.explore.liveness.fairness import fairness_of
+
+        fairness_of(built, fairness)  # refuses what there is not before anything is searched
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
     most = states or (FREE_STATES if engine == PLAIN or beyond_specs(built) else 0)
@@ -346,9 +356,11 @@ def _counterexamples(
     from harness.simulate.hunting.hunt import write_run
 
     tables = {}
+    own = [name for name in names if is_expression(name)]
     for violation in found:
-        seen = asked.make()
-        path = out / f"{asked.name.replace('/', '-')}-{violation.name}.trail.jsonl"
+        seen = with_expressions(asked.make(), names)
+        called = f"expression-{own.index(violation.name) + 1}" if violation.name in own else violation.name
+        path = out / f"{asked.name.replace('/', '-')}-{called}.trail.jsonl"
         scenario = None if asked.scenario is None else asked.scenario.name
         written, run = write_run(_trail(seen, names, violation, fairness, scenario), path)
         history = read_history(written, seen)

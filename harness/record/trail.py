@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import attrs
 from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, did_you_mean, find_model, unknown
 from harness.model.faults import FAULT_KINDS, LINK_KINDS, RULE_KINDS, TIMED_KINDS
 from harness.record.choices import ChoiceLines, Chosen, SpooledChoices
+from harness.record.expressions import with_expressions
 from harness.record.fields import (
     ANY,
     COUNT,
@@ -43,7 +45,10 @@ RUN_FIELDS: Mapping[str, FieldKind] = {
 """What the headers of trails and histories have in common."""
 HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "initial": COUNT, "violates": optional(TEXT)}
 END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "fair_from": optional(COUNT), "back_to": optional(COUNT)}
-FAIRNESS: Mapping[str, FieldKind] = {"fairness": one_of("spec", "none", "next")}
+FAIRNESS: Mapping[str, FieldKind] = {"fairness": FieldKind(
+    "spec, none, action, weak, weak,ACTION or next",
+    lambda value: isinstance(value, str) and re.fullmatch(r"spec|none|action|weak(,\w+)*|next", value) is not None,
+)}
 """What the end line of a lasso has besides."""
 INPUT_FIELDS: Mapping[str, FieldKind] = {"process": TEXT, "value": ANY}
 """What the line of a choice says of input from outside."""
@@ -222,6 +227,8 @@ def build_model(
     if faults != NO_FAULTS:
         _check_names(faults, model)
         model = spec.make(sizes, settings, network, faults)
+    claims = tuple(claims)
+    model = with_expressions(model, claims)
     known = [prop.name for prop in model.properties]
     for claim in claims:
         if claim not in known:

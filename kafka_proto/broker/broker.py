@@ -14,8 +14,7 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Local, Message, Part, Turn, Value
 from kafka_proto.broker.roles import Log, Role, RoleStep, owners
-from kafka_proto.broker.state import METADATA, Metadata
-from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
+from kafka_proto.broker.state import METADATA, NOBODY, LeaderAndEpoch, Metadata
 
 
 class Broker(Actor[Local]):

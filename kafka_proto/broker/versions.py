@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator import add_partitions, end_txn_bumping, init_producer_id, loading, log_format
+from kafka_proto.broker.coordinator import add_partitions, end_txn_bumping, init_producer_id, loading, transaction_log
 from kafka_proto.broker.coordinator.coordinator import CoordinatorDecisions
 from kafka_proto.broker.coordinator.end_txn import abort_fenced, end_txn
 from kafka_proto.broker.group import coordinator as group
@@ -54,7 +54,7 @@ class BrokerVersion:
         """
         coordinator = attrs.evolve(self.coordinator, abort_fenced=abort_fenced)
         if level == 0:
-            coordinator = attrs.evolve(coordinator, can_log=log_format.can_log_old_clients)
+            coordinator = attrs.evolve(coordinator, can_log=transaction_log.can_log_old_clients)
         return attrs.evolve(self, name=f"{self.name}/level-{level}", coordinator=coordinator)
 
 

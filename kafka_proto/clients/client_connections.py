@@ -50,8 +50,9 @@ class ClientConnections:
 
     def answered(self, response: Response) -> ClientConnections:
         """Return the connections once a request is answered; a look-up's answer is learned."""
-        after = attrs.evolve(self, asked=self.asked.without(response.correlation))
-        return after.learned(response.response) if isinstance(response.response, LeaderResponse) else after
+        found, leaders = response.response, self.leaders
+        leaders = leaders.learned(found) if isinstance(found, LeaderResponse) else leaders
+        return attrs.evolve(self, asked=self.asked.without(response.correlation), leaders=leaders)
 
     def open(self, broker: str) -> ClientConnections:
         """Open another connection to a broker, with the next number, in place of the one in use."""
@@ -81,18 +82,6 @@ class ClientConnections:
         """Return the broker that the next look-up goes to: one after another."""
         dest = placement.brokers[self.leaders.asked % len(placement.brokers)]
         return attrs.evolve(self, leaders=attrs.evolve(self.leaders, asked=self.leaders.asked + 1)), dest
-
-    def leads(self, about: str, placement: Placement) -> str:
-        """Return who leads a partition or coordinates a transactional id, or `UNKNOWN`."""
-        return self.leaders.of(about, placement)
-
-    def lost(self, about: str, *, rests: bool = False) -> ClientConnections:
-        """Return the connections once a leader answered that it is none, or did not answer."""
-        return attrs.evolve(self, leaders=self.leaders.lost(about, rests=rests))
-
-    def learned(self, response: LeaderResponse) -> ClientConnections:
-        """Take the answer to a look-up."""
-        return attrs.evolve(self, leaders=self.leaders.learned(response))
 
     def rested(self) -> ClientConnections:
         """Return the connections after the pause before a look-up."""

@@ -221,7 +221,9 @@ class ProducerClient(Actor[ClientState]):
     def lost(self, connections: ClientConnections, request: Value) -> ClientConnections:
         """Return the connections once a request went to who leads no longer, if leaders move and it needs one."""
         needs_leader = self.tid is not None or isinstance(request, ProduceRequest)
-        return connections.lost(about_of(request)) if self.looks_up and needs_leader else connections
+        if not (self.looks_up and needs_leader):
+            return connections
+        return attrs.evolve(connections, leaders=connections.leaders.lost(about_of(request)))
 
     def on_message(self, local: ClientState, message: Message) -> Iterable[Turn[ClientState]]:
         assert isinstance(message, Response)
@@ -281,7 +283,7 @@ class ProducerClient(Actor[ClientState]):
         producer, connections, inits, out = local.producer, local.connections, local.inits, list[Message]()
         ghost = self.transaction(local)
         for number, produce in producers.next_produces(self.family, producer, self.sizes["in-flight"]):
-            leader = connections.leads(produce.partition, self.placement)
+            leader = connections.leaders.of(produce.partition, self.placement)
             if leader != UNKNOWN:
                 producer = producers.sent_batch(producer, number, produce)
                 connections, message = connections.ask(self.name, leader, produce, ghost, number)
@@ -292,7 +294,7 @@ class ProducerClient(Actor[ClientState]):
         if call is not None and self.tid is None:
             called, inits = self.placement.brokers[inits % len(self.placement.brokers)], inits + 1
         elif call is not None:
-            called = connections.leads(about_of(call), self.placement)
+            called = connections.leaders.of(about_of(call), self.placement)
         if call is not None and called != UNKNOWN:
             producer = producers.sent_call(producer, call)
             connections, message = connections.ask(self.name, called, call, ghost)

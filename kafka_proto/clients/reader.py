@@ -53,7 +53,7 @@ class Reader(Actor[ReaderState]):
     def fetching(self, local: ReaderState, partition: str) -> tuple[ReaderState, Message]:
         """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
         known, connections = local.fetches.get(partition), local.connections
-        dest = connections.leads(partition, self.placement)
+        dest = connections.leaders.of(partition, self.placement)
         request: ConsumerFetchRequest | LookUp = next_fetch(local.consumer, partition)
         if dest == UNKNOWN:
             request = look_up(partition, self.placement)
@@ -84,8 +84,9 @@ class Reader(Actor[ReaderState]):
             return
         response = message.response
         if isinstance(response, LeaderResponse) or response.error is Error.NOT_LEADER_OR_FOLLOWER:
-            is_known, connections = isinstance(response, LeaderResponse), local.connections
-            connections = connections.learned(response) if is_known else connections.lost(partition, rests=True)
+            is_known, leaders = isinstance(response, LeaderResponse), local.connections.leaders
+            leaders = leaders.learned(response) if is_known else leaders.lost(partition, rests=True)
+            connections = attrs.evolve(local.connections, leaders=leaders)
             moved = attrs.evolve(local, connections=connections, fetches=local.fetches.without(partition))
             yield Turn(f"Receive{message.type}", who, moved)
             return

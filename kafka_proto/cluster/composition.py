@@ -23,10 +23,10 @@ from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
+from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.replication.replica_state import Replica, ReplicaState
 from kafka_proto.replication.versions import KIP_320
 

@@ -7,7 +7,6 @@ has registered and learned of its election: until then another in-sync replica c
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -15,11 +14,10 @@ from typing import TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, View
+from harness.model import View
 from kafka_proto.broker.controller import PARTITION, Partition
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_of, last_entries
-from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, last_entries
 from kafka_proto.broker.logs.local import RECORDS, Records
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import LEADER
@@ -40,40 +38,13 @@ MOST_LOGS = 2_000
 """Logs that are remembered by their batches."""
 
 
-class Logs(ABC):
-    """The logs of a state."""
-
-    @abstractmethod
-    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
-        """Return what a function makes of the log of a partition, and depend on that alone: see `View.derived`."""
-
-    @abstractmethod
-    def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
-        """Return what a function makes of the records of a partition of the transaction log, as `made` does."""
-
-    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
-        """Return the last entry of each transactional id of a partition of the transaction log."""
-        return self.told(view, p, last_entries)
-
-    def ghosts(self, view: View, p: str) -> Ghosts:
-        return self.told(view, p, ghosts_of)
-
-    @abstractmethod
-    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
-        """Yield who holds a partition, and its log there."""
-
-    @abstractmethod
-    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
-        """Yield who holds a partition of the transaction log, its records there, and how many are committed."""
-
-    @abstractmethod
-    def facts(self, view: View, p: str, holder: str) -> Facts:
-        """Return who leads a partition and is in sync, as a holder of it knows that."""
+Kept = tuple[tuple[TransactionRecord, ...], int]
+"""The records of a partition of the transaction log, and how many of them are committed."""
 
 
-def itself(log: PartitionLog) -> PartitionLog:
-    """Return the log, for who wants all of it."""
-    return log
+def itself(found: T) -> T:
+    """Return what there is, for who wants all of it."""
+    return found
 
 
 @cache
@@ -97,13 +68,18 @@ def log_of_records(state: Records) -> PartitionLog:
     return log_of(state.committed)
 
 
+def kept_by_leader(state: Records) -> Kept:
+    return (*state.committed, *(record for record, _ in state.under_way)), len(state.committed)
+
+
 @attrs.frozen
-class LocalLogs(Logs):
+class LocalLogs:
     """Logs whose leaders stay for good."""
 
     placement: Placement
 
     def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
+        """Return what a function makes of the log of a partition, and depend on that alone: see `View.derived`."""
         leader = self.placement.leader(p)
         found: T
         if LEADER[p].derived(view, leader, SERVES):
@@ -113,18 +89,24 @@ class LocalLogs(Logs):
         return found
 
     def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
+        """Return what a function makes of the records of a partition of the transaction log, as `made` does."""
         found: T = RECORDS[p].derived(view, self.placement.leader(p), of(COMMITTED, function))
         return found
 
+    def kept(self, view: View, p: str, holder: str, function: Callable[[Kept], T]) -> T:
+        """Return what a function makes of a partition of the transaction log as who holds it has it."""
+        found: T = RECORDS[p].derived(view, holder, of(kept_by_leader, function))
+        return found
+
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        """Yield who holds a partition, and its log there."""
         yield self.placement.leader(p), self.made(view, p, itself)
 
-    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
-        leader = self.placement.leader(p)
-        log = RECORDS[p].of(view, leader)
-        yield leader, (*log.committed, *(record for record, _ in log.under_way)), len(log.committed)
+    def holders(self, p: str) -> tuple[str, ...]:
+        return (self.placement.leader(p),)
 
     def facts(self, view: View, p: str, holder: str) -> Facts:
+        """Return who leads a partition and is in sync, as a holder of it knows that."""
         return ("leader", self.placement.leader(p)), ("ISR", "all replicas, at once")
 
 
@@ -133,8 +115,12 @@ def log_of_replica(state: ReplicaState) -> PartitionLog:
     return log_of(tuple([entry.value for entry in state.log]), state.high_watermark)
 
 
-def written_in(state: ReplicaState) -> Iterable[TransactionRecord]:
-    return (entry.value for entry in state.log)
+def written_in(state: ReplicaState) -> tuple[TransactionRecord, ...]:
+    return tuple(entry.value for entry in state.log)
+
+
+def kept_by_replica(state: ReplicaState) -> Kept:
+    return written_in(state), state.high_watermark
 
 
 def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
@@ -145,7 +131,7 @@ def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
 
 
 @attrs.frozen
-class ReplicatedLogs(Logs):
+class ReplicatedLogs:
     """Logs that are replicated: those of who was elected last; `hosts` are the brokers that have each partition."""
 
     hosts: Mapping[str, tuple[str, ...]]
@@ -170,10 +156,12 @@ class ReplicatedLogs(Logs):
         for b in self.hosts[p]:
             yield b, REPLICA[p].derived(view, b, log_of_replica)
 
-    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
-        for b in self.hosts[p]:
-            state = REPLICA[p].of(view, b)
-            yield b, tuple(entry.value for entry in state.log), state.high_watermark
+    def kept(self, view: View, p: str, holder: str, function: Callable[[Kept], T]) -> T:
+        found: T = REPLICA[p].derived(view, holder, of(kept_by_replica, function))
+        return found
+
+    def holders(self, p: str) -> tuple[str, ...]:
+        return self.hosts[p]
 
     def facts(self, view: View, p: str, holder: str) -> Facts:
         state = REPLICA[p].of(view, holder)
@@ -181,7 +169,11 @@ class ReplicatedLogs(Logs):
         return ("leader", state.leader or "nobody"), ("leader epoch", str(state.leader_epoch)), ("ISR", isr)
 
 
+Logs = LocalLogs | ReplicatedLogs
+"""The logs of a state."""
+
+
 def all_entries(logs: Logs, placement: Placement, view: View) -> Iterator[TransactionMetadata]:
     """Yield the last entry of every transactional id."""
     for p in placement.transaction_partitions:
-        yield from logs.entries(view, p).values()
+        yield from logs.told(view, p, last_entries).values()

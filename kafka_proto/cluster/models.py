@@ -16,19 +16,19 @@ from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.placement import Placement
+from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, reader
 from kafka_proto.clients.producer import FAMILIES
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.epochs import used_up
-from kafka_proto.cluster.logs import LocalLogs, ReplicatedLogs
+from kafka_proto.cluster.logs import LocalLogs, Logs, ReplicatedLogs
 from kafka_proto.cluster.properties import properties
-from kafka_proto.cluster.refinement import log_of, refinement
+from kafka_proto.cluster.refinement import refinement
 from kafka_proto.cluster.topics import topics
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
-from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.requests import IsolationLevel
 
 SIZES = {
@@ -123,8 +123,9 @@ def build(
                for name in (*placement.producers, *placement.idempotent_producers)]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
-    hosts = None if rules is None else {p: tuple(replicas) for p, replicas in rules.items()}
-    logs = LocalLogs(placement) if hosts is None else ReplicatedLogs(hosts)
+    logs: Logs = LocalLogs(placement)
+    if rules is not None:
+        logs = ReplicatedLogs({p: tuple(hosts) for p, hosts in rules.items()})
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
     of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
     return Model(
@@ -133,7 +134,7 @@ def build(
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer,
-        refinement=lambda: refinement(version.name, placement, log_of(hosts), initial),
+        refinement=lambda: refinement(version.name, placement, logs, initial),
     )
 
 

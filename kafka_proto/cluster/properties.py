@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator.transaction_log import ghosts_of, last_entries
 from kafka_proto.broker.ghosts import Noted, Span, noted, spans, transaction_of
 from kafka_proto.broker.leader.state import LeaderState
 from kafka_proto.broker.messages import Response
@@ -107,7 +108,7 @@ class Facts:
         if view.derived(r, LEVEL) is not IsolationLevel.READ_COMMITTED:
             return None
         committed = frozenset(self.placement.idempotent_producers).union(
-            *(self.logs.ghosts(view, p).committed for p in self.placement.transaction_partitions)
+            *(self.logs.told(view, p, ghosts_of).committed for p in self.placement.transaction_partitions)
         )
         got = ((partition, Noted(-1, transaction_of(text), text))
                for partition, texts in view.derived(r, SEEN).items() for text in texts)
@@ -137,7 +138,7 @@ class Facts:
             return None
         tid = self.placement.tid_of(c)
         p = self.placement.transaction_partition(tid)
-        entry = self.logs.entries(view, p).get(tid)
+        entry = self.logs.told(view, p, last_entries).get(tid)
         logged = () if entry is None else ((entry.producer_id, entry.producer_epoch),)
         cached = (COORDINATOR[p].derived(view, b, cached_of).get(tid) for b in self.placement.brokers)
         return guarantees.fenced_for_a_reason(
@@ -176,8 +177,8 @@ class Facts:
         for i, state in zip(self.placement.idempotent_producers, self.idempotent(view), strict=True):
             if state.producer.batches:
                 return f"{i} waits for the answer to {state.producer.batches[0].records[0]}"
-        entries = (item for p in self.placement.transaction_partitions for item in self.logs.entries(view, p).items())
-        return guarantees.prepared_is_completed(entries)
+        known = (self.logs.told(view, p, last_entries) for p in self.placement.transaction_partitions)
+        return guarantees.prepared_is_completed(item for entries in known for item in entries.items())
 
     def stays_open(self, view: View) -> Reason:
         if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):

@@ -17,8 +17,7 @@ from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
 from kafka_proto.broker.parts import CONNECTIONS
-from kafka_proto.broker.state import METADATA, known
-from kafka_proto.replication.known import LeaderAndEpoch
+from kafka_proto.broker.state import METADATA, LeaderAndEpoch, known
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -12,7 +12,7 @@ from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.group.offsets import OffsetRecord
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.reader import ReaderState
-from kafka_proto.cluster.logs import Logs
+from kafka_proto.cluster.logs import Logs, itself
 from kafka_proto.log import Marker, PartitionLog, RecordBatch
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import NO_SEQUENCE
@@ -31,9 +31,9 @@ def topics(placement: Placement, logs: Logs, view: View) -> tuple[ShownLog, ...]
         if log.log_end_offset or partition != OFFSETS_PARTITION
     ]
     transactions = [
-        shown_transactions(partition, holder, records, committed)
+        shown_transactions(partition, holder, *logs.kept(view, partition, holder, itself))
         for partition in placement.transaction_partitions
-        for holder, records, committed in logs.transactions(view, partition)
+        for holder in logs.holders(partition)
     ]
     return tuple(attrs.evolve(one, facts=logs.facts(view, one.partition, one.holder)) for one in (*data, *transactions))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from struct import Struct
 from struct import error as StructError
@@ -262,6 +262,16 @@ def read_tags(source: Source, known: Mapping[int | None, Field]) -> dict[str, An
         if source.at != end:
             raise Malformed(f"the tagged field {field.name} has not the {size} bytes that it says")
     return found
+
+
+def structures(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield a message and each structure in it, wherever it stands."""
+    if isinstance(value, dict):
+        yield value
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from structures(inner)
 
 
 @cache

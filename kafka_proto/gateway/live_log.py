@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from harness.model.live import is_watched, tell
 from kafka_proto.errors import NAMES
+from kafka_proto.gateway.codec import structures
 from kafka_proto.gateway.host import Close, Ended, Gone, Host, Injected, Opened
 from kafka_proto.gateway.inputs import Input, Output
 from kafka_proto.gateway.under_way import Exchanged, name_of
@@ -44,18 +45,6 @@ def fields_of(each: Exchanged) -> dict[str, Any]:
              "api": name_of(request), "version": request.version, "correlation_id": request.correlation_id,
              "transaction": each.transaction, "faults": ", ".join(each.faults)}
     if each.answer is not None:
-        found["errors"] = ", ".join(sorted({NAMES[code] for code in codes_in(each.answer)}))
+        found["errors"] = ", ".join(sorted({NAMES[code] for part in structures(each.answer)
+                                            if (code := part.get("error_code", NO_ERROR)) != NO_ERROR}))
     return found
-
-
-def codes_in(value: Any) -> Iterator[int]:
-    """Yield the error codes of a message, wherever they stand in it, but for that of no error."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            if name != "error_code":
-                yield from codes_in(inner)
-            elif inner != NO_ERROR:
-                yield inner
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from codes_in(inner)

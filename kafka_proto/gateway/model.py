@@ -114,17 +114,13 @@ class Gateway(Process):
         yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT)
 
 
-def _look(view: View) -> tuple[Observed, Brokers]:
-    return view["observed"], view["brokers"]
-
-
 def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
     """Build the model, of a cluster that is not started."""
     start = Slots()
     return Model(
-        NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(_look),
+        NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(),
         sizes=sizes, settings=settings,
         types=types_in(Slots, OffsetRecord, SentRecords, Cause, *typing.get_args(Input)),
     )

@@ -125,14 +125,14 @@ def problems(seen: Observed, brokers: Brokers) -> dict[str, str]:
     return dict(found[number] for number in sorted(found, key=lambda number: int(number[1:])))
 
 
-def properties(look: Callable[[View], tuple[Observed, Brokers]]) -> tuple[Property, ...]:
-    """Return them as properties of a state that is looked at so."""
+def properties() -> tuple[Property, ...]:
+    """Return them as properties of a recorded session."""
 
     def of_state(check: Check) -> Callable[[View], Reason]:
-        return lambda view: check(*look(view))
+        return lambda view: check(view["observed"], view["brokers"])
 
     def of_answers(name: str) -> Callable[[View], Reason]:
-        return lambda view: look(view)[0].broken.get(name)
+        return lambda view: view["observed"].broken.get(name)
 
     return (
         *(always(name, of_state(check), source=f"ours: {number}") for name, (number, check) in CHECKS.items()),

@@ -8,7 +8,36 @@ from harness.model import FrozenMap
 from kafka_proto.log.chunks import NOTHING, Chunks
 from kafka_proto.log.producer_state import UNKNOWN_PRODUCER, ProducerState, after_batch, after_marker
 from kafka_proto.log.records import NO_PRODUCER_ID, Marker, RecordBatch
-from kafka_proto.log.transactions import AbortedTransaction, EndedTransaction, OpenTransaction
+
+
+@attrs.frozen
+class OpenTransaction:
+    """A transaction without marker (`TxnMetadata`)."""
+
+    first_offset: int
+    producer_id: int
+
+
+@attrs.frozen
+class EndedTransaction:
+    """A transaction whose marker, at `last_offset`, was not below the high watermark when last looked at."""
+
+    first_offset: int
+    last_offset: int
+    producer_id: int
+
+
+@attrs.frozen
+class AbortedTransaction:
+    """An entry of the index of aborted transactions (`AbortedTxn`): records from `first_offset` to the marker are void.
+
+    `last_stable_offset` is that of the log once the marker is replicated; it grows from entry to entry.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
 
 
 @attrs.frozen

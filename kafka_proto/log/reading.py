@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.model import Value
-from kafka_proto.log.partition_log import PartitionLog
+from kafka_proto.log.partition_log import AbortedTransaction, PartitionLog
 from kafka_proto.log.records import Marker, RecordBatch
-from kafka_proto.log.transactions import AbortedTransaction
 
 
 def batches_between(log: PartitionLog, start: int, stop: int, most: int | None = None) -> tuple[RecordBatch, ...]:

@@ -6,8 +6,7 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.log.chunks import chunks
-from kafka_proto.log.partition_log import PartitionLog, append, with_high_watermark
-from kafka_proto.log.transactions import EndedTransaction
+from kafka_proto.log.partition_log import EndedTransaction, PartitionLog, append, with_high_watermark
 
 
 def rebuild(log: PartitionLog) -> PartitionLog:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kafka_proto.gateway.client import read_response
-from kafka_proto.gateway.codec import Source, api_name
+from kafka_proto.gateway.codec import Source, api_name, structures
 from kafka_proto.gateway.connection import WireRequest, encode_response, read_client_id, read_head
 from kafka_proto.gateway.frames import framed
 from kafka_proto.gateway.offer import FIND_COORDINATOR, METADATA
@@ -38,7 +38,7 @@ def addresses(frame: bytes, request: WireRequest) -> list[Address]:
     if request.api_key not in NAMING:
         return []
     fields = read_response(frame, request.api_key, request.version)[1]
-    return [(place["host"], place["port"]) for place in _places(fields) if place["port"] > 0]
+    return [(place["host"], place["port"]) for place in _places(fields)]
 
 
 def renamed(frame: bytes, request: WireRequest, mine: Callable[[Address], Address]) -> bytes:
@@ -47,18 +47,10 @@ def renamed(frame: bytes, request: WireRequest, mine: Callable[[Address], Addres
         return framed(frame)
     fields = read_response(frame, request.api_key, request.version)[1]
     for place in _places(fields):
-        if place["port"] > 0:
-            place["host"], place["port"] = mine((place["host"], place["port"]))
+        place["host"], place["port"] = mine((place["host"], place["port"]))
     return encode_response(request, fields)
 
 
-def _places(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the structures that have a host and a port."""
-    if isinstance(value, dict):
-        if "host" in value and "port" in value:
-            yield value
-        for inner in value.values():
-            yield from _places(inner)
-    elif isinstance(value, tuple):
-        for inner in value:
-            yield from _places(inner)
+def _places(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the structures that say where a broker is."""
+    return (part for part in structures(fields) if "host" in part and part.get("port", -1) > 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Any
 
@@ -198,23 +198,22 @@ def _played_once(schedule: Schedule, host: str, port: int, progress: Callable[[s
     return Played(ledger, logs, tuple(application.heard))
 
 
-async def _played(
-    schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
-) -> Application:
+@asynccontextmanager
+async def _librdkafka() -> AsyncIterator[Librdkafka]:
     process = await trio.lowlevel.open_process(PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        return await _played_by(Librdkafka(process), schedule, broker, prefix, progress)
+        yield Librdkafka(process)
     finally:
         process.kill()
         with trio.CancelScope(shield=True):
             await process.wait()
 
 
-async def _played_by(
-    program: Librdkafka, schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
+async def _played(
+    schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
 ) -> Application:
     helds = [HeldRequest(late) for late in schedule.lates]
-    async with trio.open_nursery() as nursery:
+    async with _librdkafka() as program, trio.open_nursery() as nursery:
         application = Application(schedule, "", prefix, nursery, program)
         nursery.start_soon(application.watch)
         proxy = Proxy(chooser(helds, lambda producer: application.begun.get(producer, -1)))

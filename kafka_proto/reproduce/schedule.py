@@ -27,7 +27,7 @@ OPERATIONS = ("EndTxn", "InitProducerId")
 AWAITED = ("Produce", *OPERATIONS)
 """Requests whose arrival leads to the end of what an application waits for."""
 REQUEST = "Request"
-LABEL = re.compile(r"(\w+)(?:\(([^)]*)\))?")
+NO_NAME = re.compile(r"\W")
 
 
 class Unplayable(ValueError):
@@ -44,13 +44,11 @@ class RunStep:
 
     @property
     def action(self) -> str:
-        found = LABEL.match(self.label)
-        return found[1] if found else self.label
+        return NO_NAME.split(self.label, 1)[0]
 
     @property
     def args(self) -> tuple[str, ...]:
-        found = LABEL.match(self.label)
-        return tuple(found[2].split(",")) if found and found[2] else ()
+        return tuple(filter(None, self.label.partition("(")[2].partition(")")[0].split(",")))
 
 
 @attrs.frozen

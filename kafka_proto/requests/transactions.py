@@ -5,11 +5,29 @@ Partitions are names (`T-0`), sorted. Times are milliseconds. A producer id or e
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kafka_proto.requests.error import Error
+
+
+class TxnState(StrEnum):
+    """States of a transaction at its coordinator, by the names of Kafka's listings.
+
+    `PrepareEpochFence` is only ever pending, `Dead` never written.
+    """
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
 
 
 @attrs.frozen

@@ -1,7 +1,7 @@
 """Kafka's transaction protocol as Vanlightly's diaries 01 and 02 and gist specify it: specs, and what they are made of.
 
 Rooms: `messages`, `records`; `decisions`, a file per request, and `versions`, which list them; spec compositions in
-`specs`; `properties`; `scenarios`. Whole transactions are held against diary 02 by
+`specs`; `properties`; `scenarios`; `tours`. Whole transactions are held against diary 02 by
 `kafka_proto.cluster.refinement`.
 """
 
@@ -16,5 +16,6 @@ def system() -> System:
     """Return the models and scenarios of the transaction protocol."""
     from kafka_proto.transactions.models import MODELS
     from kafka_proto.transactions.scenarios import SCENARIOS
+    from kafka_proto.transactions.tours import TOURS
 
-    return System("transactions", MODELS, SCENARIOS, gone=GONE, package=__name__)
+    return System("transactions", MODELS, SCENARIOS, TOURS, gone=GONE, package=__name__)

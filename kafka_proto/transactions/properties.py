@@ -25,7 +25,7 @@ from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (
     "TypeOK", "NoBadStateResponse", "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs",
-    "LogsAgreeUpToHwm", "FollowersHoldNoUncommitted", "CommittedTidKnown", "OnePidPerTid",
+    "LogsAgreeUpToHwm", "FollowersHoldNoUncommitted", "EffectiveHwmIsMonotonic", "CommittedTidKnown", "OnePidPerTid",
 )
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 CODES = frozenset((SpecError.OK, SpecError.CONCURRENT_TRANSACTIONS, SpecError.NOT_COORDINATOR))
@@ -121,6 +121,15 @@ def properties(constants: Names) -> tuple[Property, ...]:
             return None
         return f"{b} follows {p} but holds {extra} {'entry' if extra == 1 else 'entries'} above its high watermark"
 
+    def hwm_is_monotonic(view: View, p: str) -> Reason:
+        """A high watermark only rises, so the leader's can be less than before only as another replica's still is."""
+        leader: str = view.at("txn_log_leader", p)
+        reached = {b: hwm_of(view, b, p) for b in brokers}
+        highest = max(brokers, key=lambda b: reached[b])
+        if reached[leader] == reached[highest]:
+            return None
+        return f"{leader} leads {p} with high watermark {reached[leader]}, below {highest}'s {reached[highest]}"
+
     def committed_known(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
         if view.at("txn_log_leader", p) != b:
@@ -173,6 +182,7 @@ def properties(constants: Names) -> tuple[Property, ...]:
         always("TCsHaveDifferentEpochs", tcs_differ, over=pairs, source="diary 02"),
         always("LogsAgreeUpToHwm", logs_agree, over=pairs, source="ours: replication"),
         always("FollowersHoldNoUncommitted", no_uncommitted, over=replicas, source="ours: replication"),
+        always("EffectiveHwmIsMonotonic", hwm_is_monotonic, over=partitions, source="diary entry 5, of the log"),
         always("CommittedTidKnown", committed_known, over=replicas, source="ours: what a coordinator loads"),
         always("OnePidPerTid", one_pid, over=replicas, source="ours: an id keeps its producer id"),
         eventually("EventuallyAllClientsGetPid", all_have_pid, source="diary 02"),

@@ -50,6 +50,8 @@ OURS = {
     "FollowersHoldNoUncommitted": r"""
     \A p \in TxnLogPartitions, b \in Brokers :
         tc_log_metadata[b][p].leader # b => Len(tc_log[b][p]) <= tc_log_hwm[b][p]""",
+    "EffectiveHwmIsMonotonic": r"""
+    \A p \in TxnLogPartitions, b \in Brokers : tc_log_hwm[b][p] <= tc_log_hwm[txn_log_leader[p]][p]""",
     "CommittedTidKnown": r"""
     \A p \in TxnLogPartitions, b \in Brokers :
         txn_log_leader[p] = b =>

@@ -16,6 +16,10 @@ COUNTEREXAMPLES = {
                  "Deadlock is violated after 8 steps, the fewest possible"),
     "cycle": (("transactions/diary-01", "--property", "EventuallyAllClientsGetPid", "--fairness", "next"),
               "EventuallyAllClientsGetPid is violated by 6 steps, "),
+    "own": (("transactions/diary-01", "--invariant", 'client["c1"].state != "HasPid"'),
+            'client["c1"].state != "HasPid" is violated after 4 steps, the fewest possible'),
+    "per action": (("transactions/diary-01", "--property", "EventuallyAllClientsGetPid", "--fairness", "action"),
+                   "EventuallyAllClientsGetPid is violated by 6 steps, "),
     "stuttering": (("transactions/diary-01", "--property", "EventuallyAllClientsGetPid", "--fairness", "none"),
                    "EventuallyAllClientsGetPid is violated by 0 steps, "),
 }
@@ -64,8 +68,9 @@ def test_counterexample_is_shrunk_or_said_not_to_be(counterexample: tuple[str, s
     """A shortest run stays as it is; what is no run to a violated invariant is refused in a sentence."""
     kind, _, trail = counterexample
     done = call("shrink", trail, "--out", tmp_path / "short.jsonl")
-    if kind == "invariant":
-        assert (done.code, "8 -> 8 steps, proved shortest" in done.out) == (0, True)
+    if kind in ("invariant", "own"):
+        steps = 8 if kind == "invariant" else 4
+        assert (done.code, f"{steps} -> {steps} steps, proved shortest" in done.out) == (0, True)
     else:
         assert "shrink" in done.refusal or "shrunk" in done.refusal
         assert not (tmp_path / "short.jsonl").exists()

@@ -14,7 +14,8 @@ from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
 
-NAMES = ("commit", "abort", "zombie", "tx-01", "pc-01", "rp-01")
+SPECS = ("diary-01-retry", "diary-02-adds", "diary-02-fenced")
+NAMES = ("commit", "abort", "zombie", "tx-01", "pc-01", "rp-01", *SPECS)
 LONGEST_CAPTION = 320
 
 
@@ -43,7 +44,7 @@ def registered() -> Iterator[None]:
 def test_tours_are_those_of_the_protocols() -> None:
     """Transactions end to end, a lost record and a leaked ledger."""
     assert tuple(tour.name for tour in tours()) == NAMES
-    assert [len(find_tour(name).steps) for name in NAMES] == [20, 17, 25, 23, 27, 16]
+    assert [len(find_tour(name).steps) for name in NAMES] == [20, 17, 25, 23, 27, 16, 11, 8, 17]
     assert {name: find_tour(name).then for name in NAMES if find_tour(name).then} == {"commit": "tx-01"}
 
 

@@ -199,7 +199,7 @@ def test_lasso_check_takes_it_and_rejects_its_broken_twins(flawed: tuple[Model, 
     assert why_not(model, attrs.evolve(lasso, name="TypeOK")) == (
         "TypeOK is no temporal property of transactions/diary-01"
     )
-    assert why_not(model, lasso, "some") == "there is no fairness 'some', only spec, none and next"
+    assert why_not(model, lasso, "some") == "there is no fairness 'some', only spec, none, action, weak and next"
 
 
 def test_lasso_check_rejects_staying_where_a_step_has_to_happen(flawed: tuple[Model, Lasso]) -> None:
@@ -314,8 +314,11 @@ def test_lasso_refuses_what_is_no_temporal_property(flawed: tuple[Model, Lasso])
     isr = find_model("replication/async-isr").make()
     with pytest.raises(Refusal, match="Nothing is no temporal property of replication/async-isr; it has none"):
         check_temporal(_empty(), isr, "Nothing", Fairness())
-    with pytest.raises(Refusal, match="fairness must be one of spec, none, next, not 'some'"):
-        fairness_of(model, "some")
+    for mode in ("some", "spec,A", ""):
+        with pytest.raises(Refusal, match=f"fairness must be one of spec, none, action, .* not '{mode}'"):
+            fairness_of(model, mode)
+    with pytest.raises(Refusal, match="SendInitPid is no fair action of transactions/diary-01; did you mean"):
+        fairness_of(model, "weak,SendInitPid")
     with pytest.raises(Refusal, match="has 'very' fairness for A; it must be weak or strong"):
         fairness_of(attrs.evolve(model, fairness={"A": "very"}), "spec")
 

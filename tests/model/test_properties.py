@@ -14,7 +14,7 @@ import pytest
 from support.searches.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
-from kafka_proto.requests.transaction_state import TxnState
+from kafka_proto.requests.transactions import TxnState
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -106,6 +106,8 @@ CASES = (
          {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1},
          "b2 follows p1 but holds 1 entry above its high watermark",
          {"tc_log[b1][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b1][p1]": 1}),
+    Case("EffectiveHwmIsMonotonic", {"tc_log_hwm[b1][p1]": 1, "tc_log_hwm[b2][p1]": 2},
+         "b1 leads p1 with high watermark 1, below b2's 2", {"tc_log_hwm[b1][p1]": 2, "tc_log_hwm[b2][p1]": 1}),
     Case("CommittedTidKnown", {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1},
          "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
          {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(1)}),

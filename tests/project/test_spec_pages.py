@@ -22,6 +22,7 @@ from harness.model.view import parts
 BY_NAME = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 UNTAKEN = {
     "compaction": {"Consumer", "Terminating"},
+    "diary-01": {"ReceiveInitPidResponse", "SendInitPidRequest", "ReceiveInitPidRequest", "CompleteInitPidRequest"},
     "diary-02": {
         "CompletePartialTxn", "ReceiveAddPartitionsToTxnResponse", "ReceiveInitPidResponse",
         "SendAddPartitionsToTxnRequest", "SendInitPidRequest",
@@ -29,13 +30,16 @@ UNTAKEN = {
 }
 """Actions that no step of the actors is.
 
-Of diary 02 these are the clients', which are the environment of the coordinators that brokers are held against, and
-what a coordinator does with a prepared transaction that it loads: markers come before it is completed.
+Of diary 01 these are all: no actors are held against it. Of diary 02 they are the clients', the environment of the
+coordinators that brokers are held against, and what a coordinator does with a prepared transaction that it loads:
+markers come before it is completed.
 """
 UNWRITTEN = {"TxnMetadata", "LogMetadata"}
 """Records that have no name in the module."""
 LARGER = {
     "diary-02": {"brokers": 3, "clients": 1},
+    "diary-01": {"clients": 3, "brokers": 2, "transactional-ids": 1},
+    "kafka-replication": {"replicas": 2, "log-size": 2, "max-records": 2, "max-leader-epoch": 2},
     "kip-320": {"replicas": 2, "log-size": 2, "max-records": 2, "max-leader-epoch": 2},
     "compaction": {"messages": 2, "compactions": 3, "keys": 2, "values": 1, "crashes": 1},
 }

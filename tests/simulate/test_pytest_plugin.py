@@ -146,3 +146,50 @@ def test_plugin_is_silent_without_failures(pytester: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["*seeds: 50*"])
     done.stdout.no_fnmatch_line("*failed simulations*")
     assert not (pytester.path / "out").exists()
+
+
+IN_TRIO = '''
+import contextlib
+
+import pytest
+
+
+@pytest.mark.trio
+@pytest.mark.simulated_cluster("exactly-once-commits", seed=3)
+async def test_commits(simulated_cluster):
+    producer = simulated_cluster.client("c1")
+    await producer.init_transactions()
+    assert simulated_cluster.step > 0
+
+
+@pytest.mark.trio
+@pytest.mark.simulated_cluster("late-end")
+async def test_flawed(simulated_cluster):
+    """Aborts twice, and does not look."""
+    producer = simulated_cluster.client("c1")
+    with contextlib.suppress(Exception):
+        await producer.init_transactions()
+        for _ in range(2):
+            await producer.begin_transaction()
+            await producer.send("T-0")
+            await producer.abort_transaction()
+
+
+@pytest.mark.trio
+async def test_of_nothing(simulated_cluster):
+    """Has no mark."""
+'''
+
+
+def test_a_cluster_is_a_fixture_of_pytest_trio(pytester: pytest.Pytester) -> None:
+    """The mark says which; invariants are judged after the test, and a violation leaves a trail that replays."""
+    pytester.makepyfile(IN_TRIO)
+    done = pytester.runpytest_subprocess("-p", "trio", "--strict-markers")
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines_random([
+        "*SimulationFailed: MarkerAttribution is violated: *(seed 0, *",
+        "*simulated_cluster needs a mark with a scenario, as @pytest.mark.simulated_cluster(*",
+        "  replay: kafka-proto replay out/test_flawed.trail.jsonl",
+    ])
+    trail = read_trail(pytester.path / "out" / "test_flawed.trail.jsonl")
+    assert not replay_plain(trail).verdict.ok

@@ -1,6 +1,6 @@
 """Fairness over the arrays of a state graph: which steps may not be put off for ever, and where that can be kept up.
 
-Fairness is per action and its arguments, as in the specs: each choice of them has a condition of its own. An action
+Fairness is per action and its arguments, as in the specs; only `action` has one condition for all arguments. An action
 counts as enabled, and as taken, only by steps that change the state.
 """
 
@@ -13,9 +13,9 @@ import attrs
 
 from harness.explore.liveness.edges import Edges
 from harness.explore.liveness.graph import Array, load
-from harness.model import Model, Refusal
+from harness.model import Model, Refusal, unknown
 
-MODES = ("spec", "none", "next")
+MODES = ("spec", "none", "action", "weak", "next")
 STRENGTHS = ("weak", "strong")
 WHOLE = "any step"
 """The name of the one instance of `WF_vars(Next)`."""
@@ -23,10 +23,12 @@ WHOLE = "any step"
 
 @attrs.frozen
 class Fairness:
-    """What may not be put off for ever: `actions` weakly or strongly fair per arguments, or `whole`, WF_vars(Next)."""
+    """What may not be put off for ever: `actions` weakly or strongly fair, or `whole`, WF_vars(Next)."""
 
     actions: Mapping[str, str] = attrs.field(factory=dict)
     whole: bool = False
+    per_arguments: bool = True
+    """Whether each choice of an action's arguments has a condition of its own."""
 
     @property
     def asks_for_nothing(self) -> bool:
@@ -36,16 +38,25 @@ class Fairness:
 def fairness_of(model: Model, mode: str) -> Fairness:
     """Return what a mode asks for: `spec` is the model's own formula, `next` WF_vars(Next). Raises Refusal.
 
-    A fair action that has no step at this size asks for nothing.
+    `weak` makes the formula's actions weakly fair, but those strongly that are named behind it (`weak,SendRequest`);
+    `action` makes them weakly fair as if their arguments were chosen inside. A fair action that has no step at this
+    size asks for nothing.
     """
-    if mode not in MODES:
-        raise Refusal(f"fairness must be one of {', '.join(MODES)}, not {mode!r}")
-    if mode == "spec":
-        for action, strength in model.fairness.items():
-            if strength not in STRENGTHS:
-                raise Refusal(f"{model.name} has {strength!r} fairness for {action}; it must be weak or strong")
+    base, *strong = mode.split(",")
+    if base not in MODES or (strong and base != "weak"):
+        raise Refusal(f"fairness must be one of {', '.join(MODES)}, or weak,ACTION for a strong one, not {mode!r}")
+    if base in ("none", "next"):
+        return Fairness(whole=base == "next")
+    for action, strength in model.fairness.items():
+        if strength not in STRENGTHS:
+            raise Refusal(f"{model.name} has {strength!r} fairness for {action}; it must be weak or strong")
+    for action in strong:
+        if action not in model.fairness:
+            raise Refusal(unknown(f"{action} is no fair action of {model.name}", action, model.fairness, "those are"))
+    if base == "spec":
         return Fairness(model.fairness)
-    return Fairness(whole=mode == "next")
+    actions = {action: "strong" if action in strong else "weak" for action in model.fairness}
+    return Fairness(actions, per_arguments=base == "weak")
 
 
 @attrs.frozen
@@ -72,10 +83,11 @@ class FairnessConditions:
             if fairness.whole:
                 of_label[label] = 0
             elif name.action in fairness.actions:
-                key = (name.action, name.args)
+                args = name.args if fairness.per_arguments else ()
+                key = (name.action, args)
                 if key not in number_of:
                     number_of[key] = len(found)
-                    shown = f"{name.action}({','.join(name.args)})" if name.args else name.action
+                    shown = f"{name.action}({','.join(args)})" if args else name.action
                     found.append(FairnessCondition(shown, fairness.actions[name.action] == "strong"))
                 of_label[label] = number_of[key]
         if fairness.whole:

@@ -7,6 +7,7 @@ at all, for fairness neither enabled nor taken.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -36,13 +37,13 @@ def why_no_counterexample(
     """Return the first reason why a lasso does not refute a temporal property, or None: it does.
 
     `initial` says which of `model.initial_states()` it starts in, `prefix` and `cycle` are labels of choices; an empty
-    cycle stands for staying. `fairness` is `spec` (the model's own), `none` or `next` (WF_vars(Next)).
+    cycle stands for staying. `fairness` is a mode of `fairness_of`, as `spec` (the model's own).
     """
     prop = {p.name: p for p in model.properties}.get(property_name)
     if prop is None or not prop.is_temporal:
         return f"{property_name} is no temporal property of {model.name}"
-    if fairness not in ("spec", "none", "next"):
-        return f"there is no fairness {fairness!r}, only spec, none and next"
+    if re.fullmatch(r"spec|none|action|weak(,\w+)*|next", fairness) is None:
+        return f"there is no fairness {fairness!r}, only spec, none, action, weak and next"
     starts = model.initial_states()
     if not 0 <= initial < len(starts):
         return f"there is no initial state {initial}, only 0 to {len(starts) - 1}"
@@ -113,13 +114,16 @@ def _why_unfair(model: Model, run: Behaviour, fairness: str) -> str | None:
         for choice in model.choices(state):
             reached = model.apply(state, choice)
             if reached != state:
-                fair = ANY_STEP if fairness == "next" else (choice.step.action, choice.step.args)
+                args = choice.step.args if fairness != "action" else ()
+                fair = ANY_STEP if fairness == "next" else (choice.step.action, args)
                 possible.add(fair)
                 if reached == after:
                     taken.add(fair)
         enabled.append(possible)
     for fair in sorted(set().union(*enabled) - taken):
         strength = "weak" if fair == ANY_STEP and fairness == "next" else model.fairness.get(fair[0])
+        if strength is not None and fairness not in ("spec", "next"):
+            strength = "strong" if fair[0] in fairness.split(",")[1:] else "weak"
         name = f"{fair[0]}({','.join(fair[1])})" if fair[1] else fair[0]
         if strength == "weak" and all(fair in possible for possible in enabled):
             return f"the cycle is not fair: {name} is weakly fair and enabled all the time, but never taken"

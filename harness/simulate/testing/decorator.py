@@ -114,18 +114,17 @@ class _Case:
     def run(self, chosen: Any, seed: int) -> None:
         """Run the test with one seed; raise SimulationFailed with what to do next."""
         __tracebackhide__ = True
+        name = self.test.__name__
         if inspect.iscoroutinefunction(self.test):
             from harness.simulate.runtimes.trio_runtime import run_application
 
             run, error = run_application(self.tables, self.plan, chosen, self.test, by_hand=self.by_hand)
-            if not run.verdict.ok:
-                self._violated(run, seed)
+            judge(run, name, seed, self.tables)
             if error is not None:
                 self._raised(run.trail, seed, error)
             return
         run = run_plain(self.tables, self.plan, chosen, Recorder())
-        if not run.verdict.ok:
-            self._violated(run, seed)
+        judge(run, name, seed, self.tables)
         raised = self._error(run)
         if raised is not None:
             short = shrink_while(self.tables, run.trail, lambda trail: self._still(trail, type(raised)))
@@ -144,26 +143,29 @@ class _Case:
         run = replay_plain(fitting, Recorder(), self.tables)
         return fitting if isinstance(self._error(run), kind) else None
 
-    def _violated(self, run: Run, seed: int) -> None:
-        __tracebackhide__ = True
-        short = shrink(run.trail, tables=self.tables)
-        verdict = run.verdict
-        said = f"{verdict.violated} is violated: {verdict.reason} (seed {seed}, {short.had} -> {short.has} steps)"
-        raise SimulationFailed(self._report(short.trail, said))
-
     def _raised(self, trail: Trail, seed: int, raised: Exception) -> None:
         __tracebackhide__ = True
         error = of_the_test(raised)
         first = next(iter(str(error).splitlines()), "")
         said = f"seed {seed}: the test raised {type(error).__name__}: {first}"
         if not isinstance(error, BaseExceptionGroup):
-            raise SimulationFailed(self._report(trail, said)) from error
+            raise SimulationFailed(_report(self.test.__name__, trail, said)) from error
         whole = "".join(traceback.format_exception(error)).rstrip()  # a runner would show the frames around it again
-        raise SimulationFailed(f"{self._report(trail, said)}\n{whole}") from None
+        raise SimulationFailed(f"{_report(self.test.__name__, trail, said)}\n{whole}") from None
 
-    def _report(self, trail: Trail, said: str) -> str:
-        path = SETTINGS.out / f"{self.test.__name__}.trail.jsonl"
-        trail.write(path)
-        message = f"{said}\n  replay: kafka-proto replay {path}"
-        REPORTS.append(f"{self.test.__name__}: {message}")
-        return message
+
+def judge(run: Run, name: str, seed: int, tables: Tables | None = None) -> None:
+    """Raise SimulationFailed where a run of the test of that name violates what is claimed, and leave a short trail."""
+    __tracebackhide__ = True
+    if not run.verdict.ok:
+        short, verdict = shrink(run.trail, tables=tables), run.verdict
+        said = f"{verdict.violated} is violated: {verdict.reason} (seed {seed}, {short.had} -> {short.has} steps)"
+        raise SimulationFailed(_report(name, short.trail, said))
+
+
+def _report(name: str, trail: Trail, said: str) -> str:
+    path = SETTINGS.out / f"{name}.trail.jsonl"
+    trail.write(path)
+    message = f"{said}\n  replay: kafka-proto replay {path}"
+    REPORTS.append(f"{name}: {message}")
+    return message

@@ -8,7 +8,7 @@ it is needed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import pytest
 
 if TYPE_CHECKING:
     from harness.record.short_search import Ahead
+    from harness.simulate.runtimes.trio_runtime import Cluster
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -26,11 +27,32 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Hand the options to the decorator."""
+    """Hand the options to the decorator, and tell pytest of the mark."""
     from harness.simulate.testing.decorator import SETTINGS
 
+    config.addinivalue_line("markers", "simulated_cluster(scenario, seed=0, strategy='random', injected=None): what "
+                            "the fixture simulated_cluster runs, as arguments of harness.open_cluster")
     SETTINGS.out = Path(config.getoption("--harness-out"))
     SETTINGS.seeds = config.getoption("--harness-seeds")
+
+
+@pytest.fixture
+async def simulated_cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """A cluster in virtual time inside a test of pytest-trio, which its mark describes; judged after the test.
+
+    Raises SimulationFailed where an invariant is violated then, and leaves the shrunk trail.
+    """
+    import harness
+    from harness.simulate.testing.decorator import judge
+
+    mark = request.node.get_closest_marker("simulated_cluster")
+    if mark is None or len(mark.args) != 1:
+        pytest.fail('simulated_cluster needs a mark with a scenario, as @pytest.mark.simulated_cluster("happy-path")',
+                    pytrace=False)
+    async with harness.open_cluster(*mark.args, **mark.kwargs) as cluster:
+        yield cluster
+    assert cluster.result is not None
+    judge(cluster.result, request.node.name, mark.kwargs.get("seed", 0))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,6 @@ import attrs
 from harness.model import FrozenMap, Value
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker, completed, without_partition
 from kafka_proto.broker.coordinator.init_producer_id import Fenced, fence
-from kafka_proto.broker.coordinator.log_format import can_log_any
 from kafka_proto.broker.coordinator.outcome import Answer, Outcome
 from kafka_proto.broker.coordinator.producer_ids import ProducerIds
 from kafka_proto.broker.coordinator.transaction import (
@@ -24,7 +23,7 @@ from kafka_proto.broker.coordinator.transaction import (
     TransactionMetadata,
     TxnState,
 )
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, can_log_any
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import WriteTxnMarkersRequest
 from kafka_proto.requests.transactions import (

@@ -10,6 +10,7 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.requests.transactions import AddPartitionsToTxnRequest, CoordinatorRequest, EndTxnRequest
 
 
 @attrs.frozen
@@ -45,3 +46,18 @@ def ghosts_after(ghosts: Ghosts, record: TransactionRecord) -> Ghosts:
 def ghosts_of(records: Iterable[TransactionRecord]) -> Ghosts:
     """Return what a transaction log tells of the application's transactions."""
     return reduce(ghosts_after, records, Ghosts())
+
+
+def can_log_any(request: CoordinatorRequest) -> bool:
+    """Log what any request makes of a transaction (`TransactionLog.valueToBytes`)."""
+    return True
+
+
+def can_log_old_clients(request: CoordinatorRequest) -> bool:
+    """Log nothing of a client that speaks part 2 of KIP-890: version 0 of `TransactionLogValue` has no field for it.
+
+    So it is at `transaction.version` 0 of Kafka 4. What was begun stays pending, and the id is of no use any more.
+    """
+    if isinstance(request, AddPartitionsToTxnRequest):
+        return request.version <= 3
+    return not isinstance(request, EndTxnRequest) or request.version < 5

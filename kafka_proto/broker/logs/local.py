@@ -13,8 +13,7 @@ import attrs
 
 from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
-from kafka_proto.broker.state import METADATA
-from kafka_proto.replication.known import LeaderAndEpoch
+from kafka_proto.broker.state import METADATA, LeaderAndEpoch
 
 
 @attrs.frozen

@@ -13,10 +13,9 @@ import attrs
 
 from harness.model import Local, Message, Parts, Turn, Value
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
-from kafka_proto.broker.state import METADATA
+from kafka_proto.broker.state import METADATA, NOBODY, LeaderAndEpoch
 from kafka_proto.replication import leading, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.replication.messages import (
     BrokerRegistrationRequest,
     LeaderAndIsrRequest,

@@ -5,6 +5,6 @@ Kafka's do besides: `requests`, `ends`, `entries`. `departures` has the decision
 its source; `drafts` lets them change what diary 02 decides before anything is written.
 """
 
-from kafka_proto.cluster.refinement.mapping import log_of, refinement
+from kafka_proto.cluster.refinement.mapping import refinement
 
-__all__ = ["log_of", "refinement"]
+__all__ = ["refinement"]

@@ -13,8 +13,7 @@ from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import transaction
 from kafka_proto.errors import ErrorCode
 from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transaction_state import TxnState
-from kafka_proto.requests.transactions import CoordinatorResponse
+from kafka_proto.requests.transactions import CoordinatorResponse, TxnState
 from kafka_proto.transactions import messages, records
 
 NONE = -1
@@ -84,9 +83,7 @@ def said_in_diary(response: messages.Response | None) -> SaidCode | None:
     """Return what diary 02's coordinator answers."""
     if response is None:
         return None
-    if isinstance(response, messages.InitPidResponse):
-        return SaidCode(name(response.code), response.pid, response.pepoch)
-    return SaidCode(name(response.code))
+    return SaidCode(name(response.code), getattr(response, "pid", NONE), getattr(response, "pepoch", NONE))
 
 
 @attrs.frozen

@@ -12,6 +12,7 @@ import attrs
 
 from harness.model import View, slot
 from harness.model.spec import Change, Writes
+from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.cluster.refinement.decided import (
     NOBODY,
     AppendUnderWay,
@@ -21,7 +22,6 @@ from kafka_proto.cluster.refinement.decided import (
     SaidCode,
 )
 from kafka_proto.cluster.refinement.departures import EVERY
-from kafka_proto.replication.known import LeaderAndEpoch
 
 
 @attrs.frozen

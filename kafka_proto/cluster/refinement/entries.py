@@ -8,6 +8,7 @@ import attrs
 
 from harness.model import Value, View, slot
 from harness.model.spec import Change, Writes, action, each
+from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.cluster.refinement.decided import (
     COMPLETED,
     NOBODY,
@@ -33,7 +34,6 @@ from kafka_proto.cluster.refinement.drafts import (
     serves,
     settled,
 )
-from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.decisions import completion
 from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry

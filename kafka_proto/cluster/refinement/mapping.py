@@ -6,7 +6,7 @@ and the other roles are not seen. What a step took and answered is told to the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
 
@@ -15,13 +15,11 @@ from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
 from kafka_proto.broker.coordinator.coordinator import Coordinator
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, REQUESTS, ROLE, TRANSACTION_TIMEOUT, block_of
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
-from kafka_proto.broker.logs.local import RECORDS, Records
-from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.state import METADATA
+from kafka_proto.cluster.logs import Kept, Logs
 from kafka_proto.cluster.refinement import spec
 from kafka_proto.cluster.refinement.decided import (
     NONE,
@@ -34,7 +32,6 @@ from kafka_proto.cluster.refinement.decided import (
 )
 from kafka_proto.cluster.refinement.departures import BY_VERSION
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries
-from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnResponse,
@@ -105,8 +102,9 @@ def serves_of(state: CoordinatorState) -> bool:
     return not state.cache.loading
 
 
-def logged(records: Iterable[TransactionRecord], committed: int) -> FrozenMap[str, LoggedEntries]:
+def logged(kept: Kept) -> FrozenMap[str, LoggedEntries]:
     """Return the last entries of each transactional id in a log of which so many records are committed."""
+    records, committed = kept
     found: dict[str, LoggedEntries] = {}
     for at, record in enumerate(records):
         tid = record.transactional_id
@@ -119,29 +117,8 @@ def logged(records: Iterable[TransactionRecord], committed: int) -> FrozenMap[st
     return FrozenMap(found)
 
 
-def logged_in_records(log: Records) -> FrozenMap[str, LoggedEntries]:
-    return logged((*log.committed, *(record for record, _ in log.under_way)), len(log.committed))
-
-
-def logged_in_replica(state: ReplicaState) -> FrozenMap[str, LoggedEntries]:
-    return logged((entry.value for entry in state.log), state.high_watermark)
-
-
-Log = Callable[[View, str, str], FrozenMap[str, LoggedEntries]]
-"""What the log of a partition has at a broker."""
-
-
-def log_of(hosts: Mapping[str, tuple[str, ...]] | None) -> Log:
-    """Return where logs are looked up: replicas of these hosts, or logs of which each has one leader for good."""
-    if hosts is None:
-        return lambda view, b, p: RECORDS[p].derived(view, b, logged_in_records)
-    return lambda view, b, p: (
-        REPLICA[p].derived(view, b, logged_in_replica) if b in hosts[p] else FrozenMap()
-    )
-
-
 def refinement(
-    version: str, placement: Placement, log: Log, start: Mapping[str, Value], block_size: int = BLOCK_SIZE
+    version: str, placement: Placement, logs: Logs, start: Mapping[str, Value], block_size: int = BLOCK_SIZE
 ) -> Refinement:
     """Return the coordinators of diary 02 with the departures of a version, and the mapping to their states.
 
@@ -152,21 +129,21 @@ def refinement(
         placement.brokers, placement.transaction_partitions, placement.transactional_ids, home,
         tuple(one.name for one in BY_VERSION[version]),
     )
-    mapping = CoordinatorMapping(k, placement, log, block_size)
+    mapping = CoordinatorMapping(k, placement, logs, block_size)
     return Refinement(
         spec.build(k, mapping.slots(View(start))), mapping.abstract, extensions=spec.extensions(k), steps=MOST_STEPS,
         by=BY, given=spec.GIVEN, told=mapping.told,
     )
 
 
+@attrs.frozen(eq=False)
 class CoordinatorMapping:
     """The mapping for one model."""
 
-    def __init__(self, k: CoordinatorNames, placement: Placement, log: Log, block_size: int) -> None:
-        self.k = k
-        self.placement = placement
-        self.log = log
-        self.block_size = block_size
+    k: CoordinatorNames
+    placement: Placement
+    logs: Logs
+    block_size: int
 
     def abstract(self, view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
         """Return the spec's state that a state of the brokers stands for; nothing is remembered."""
@@ -183,7 +160,7 @@ class CoordinatorMapping:
                 state[slot("tc_log_metadata", b, p)] = known[p]
                 state[slot("followed", b, p)] = known[p].leader_epoch
                 state[slot("serving", b, p)] = mine.derived(view, b, serves_of)
-                state[slot("tc_log", b, p)] = self.log(view, b, p) if leads else FrozenMap()
+                state[slot("tc_log", b, p)] = self.logs.kept(view, p, b, logged) if leads else FrozenMap()
                 state[slot("pid_source", b, p)] = mine.derived(view, b, next_id_of)
                 has = mine.derived(view, b, seen_of)
                 for tid in self.k.ids_of(p):

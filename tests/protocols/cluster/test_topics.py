@@ -9,6 +9,7 @@ import pytest
 from support.brokers.leader import log_of
 
 from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scenario, model_of
+from kafka_proto.broker.coordinator.transaction_log import last_entries
 from kafka_proto.broker.ghosts import spans
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.reader import ReaderState
@@ -27,7 +28,7 @@ def check(placement: Placement, view: View, logs: tuple[ShownLog, ...]) -> Count
     assert [log.partition for log in logs] == [*placement.partitions, *placement.transaction_partitions]
     for log in logs[count:]:
         last = {entry.note.split()[0]: entry for entry in log.entries}
-        known = LocalLogs(placement).entries(view, log.partition)
+        known = LocalLogs(placement).told(view, log.partition, last_entries)
         assert {tid: entry.text for tid, entry in last.items()} == {tid: entry.state for tid, entry in known.items()}
         assert dict(log.details).keys() == known.keys() and log.marks[0].offset == log.end
         found["transaction log"] += log.end

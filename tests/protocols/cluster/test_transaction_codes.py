@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.brokers.fencing import appended_after_fencing
 from support.brokers.node import elected, new_node
 from support.paths import RECORDED
 from support.runs.made_runs import scenario_runs, states_of
@@ -20,7 +21,6 @@ from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890_4_4
 from kafka_proto.clients.producer import AnswerVerdict
-from kafka_proto.cluster.fencing import appended_after_fencing
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import WITNESSES
 from kafka_proto.cluster.scenarios import SCENARIOS

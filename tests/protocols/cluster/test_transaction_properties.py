@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.brokers.fencing import appended_after_fencing
 from support.brokers.leader import replicated
 from support.searches.spec_states import state
 
@@ -25,11 +26,10 @@ from kafka_proto.clients.consumer import Consumer
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.clients.reader import ReaderState
-from kafka_proto.cluster.fencing import appended_after_fencing
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
 from kafka_proto.log import Marker, RecordBatch, marker_batch
-from kafka_proto.log.transactions import AbortedTransaction
+from kafka_proto.log.partition_log import AbortedTransaction
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT

@@ -17,6 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 
@@ -30,9 +31,10 @@ from harness.model.spec import Action, Next, flat
 from harness.simulate.runs.plan import Plan
 from harness.verify.simulated_runs import refine_runs
 from kafka_proto.replication.specs import kip_320
-from kafka_proto.transactions.specs import diary_02
+from kafka_proto.replication.specs.by_version import SPECS
+from kafka_proto.transactions.specs import diary_01, diary_02
 from support.docs.spec_footprints import footprints
-from support.docs.spec_table import ROWS, Row
+from support.docs.spec_table import ROWS, Module, Row
 from support.paths import DATA, ROOT
 
 FOLDER = ROOT / "docs" / "models" / "specs"
@@ -73,10 +75,16 @@ def of_transactions(runs: int) -> Pairs:
         yield from refine_runs(model, Plan((), steps=200), range(runs)).pairs
 
 
-def of_kip_320(runs: int) -> Pairs:
+def of_diary_01(runs: int) -> Pairs:
+    """No actors are held against it: its coordinators are those of diary 02, which can do more."""
+    yield from ()
+
+
+def of_replication(version: str, runs: int) -> Pairs:
     everybody = ("r1", "r2", "r3")
     sizes = {"replicas": 3, "producers": 2, "consumers": 0, "records": 3, "elections": 2, "fencings": 1}
-    model = find_model("replication/kip-320/actors").make(sizes, {}, "bag", Faults(crash=2, delay=2, targets=everybody))
+    faults = Faults(crash=2, delay=2, targets=everybody)
+    model = find_model(f"replication/{version}/actors").make(sizes, {}, "bag", faults)
     yield from refine_runs(model, Plan((), 120, mode="timed"), range(runs)).pairs
 
 
@@ -97,7 +105,13 @@ KAFKAS = {
 }
 
 
+OLDEST = "truncate-to-high-watermark"
 PAGES = (
+    Page(
+        "diary-01", "Diary 01: InitPid", "transactions/diary-01", diary_01.NEXT, ROWS["diary-01"],
+        {"clients": 2, "brokers": 2, "txn-log-partitions": 1, "transactional-ids": 2},
+        "`kafka-proto demo diary-01-retry` shows figure 3 of the text step by step.", of_diary_01,
+    ),
     Page(
         "diary-02", "Diary 02: InitPid and AddPartitionsToTxn with elections", "transactions/diary-02", diary_02.NEXT,
         ROWS["diary-02"],
@@ -108,9 +122,17 @@ PAGES = (
         of_transactions, names=KAFKAS,
     ),
     Page(
-        "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320", kip_320.NEXT, ROWS["kip-320"],
+        "kafka-replication", "KafkaReplication: the base module of replication", f"replication/{OLDEST}",
+        SPECS[OLDEST].next_state, ROWS["kafka-replication"],
         {"replicas": 2, "log-size": 2, "max-records": 2, "max-leader-epoch": 1},
-        "Actions without a fence are those of KafkaReplication.", of_kip_320,
+        "The versions differ in the action that becomes a follower; Kip320 and Kip320FirstTry replace more.",
+        partial(of_replication, OLDEST),
+    ),
+    Page(
+        "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320",
+        tuple(one for one in flat(kip_320.NEXT) if one.name in ROWS["kip-320"]), ROWS["kip-320"],
+        {"replicas": 2, "log-size": 2, "max-records": 2, "max-leader-epoch": 1},
+        "The others are those of [KafkaReplication](kafka-replication.md).", partial(of_replication, "kip-320"),
     ),
     Page(
         "compaction", "Topic compaction of Pulsar", "compaction/pulsar", compaction.NEXT, ROWS["compaction"],
@@ -155,6 +177,12 @@ def module_in(path: Path) -> tuple[str, list[str]]:
     if not names:
         raise Refusal(f"{path} has no line that begins a TLA+ module; name the file of one")
     return names[0], lines
+
+
+def published(name: str, lines: Sequence[str], known: Iterable[Module]) -> set[Module]:
+    """Return the published modules that a file may be: those of its name, or the one that is as long, too."""
+    named = {module for module in known if module.name == name}
+    return {module for module in named if module.lines == len(lines)} or named
 
 
 def defined(lines: Sequence[str], first: int) -> tuple[str, int]:
@@ -217,12 +245,10 @@ def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None)
     """Return a page as it should be, with those texts of its modules that are given."""
     size = " ".join(f"`{name}={value}`" for name, value in {**page.sizes, **page.settings}.items())
     paragraphs = [
-        f"Each action of `{page.model}`: where the published module has it, guard and effect in our words, and our "
-        f"Python. {page.note}",
-        f"Reads, writes, takes and sends are from every state at {size}. Actors are the steps that were this action in "
-        "recorded runs.",
-        "`python tests/support/docs/spec_pages.py --module PATH` shows the module's text with ours. That text is [its "
-        "author's](../../THIRD_PARTY.md). Without `--module` the program makes this page.",
+        f"The actions of `{page.model}`, in our words and our Python, and their places in the published module. "
+        f"{page.note}",
+        f"Reads, writes, takes and sends are from every state at {size}, actors from recorded runs.",
+        "`python tests/support/docs/spec_pages.py --module PATH` adds [the module's text](../../THIRD_PARTY.md).",
     ]
     if page.names:
         names = ", ".join(f"`{spec}` ({actors})" for actors, spec in page.names.items())
@@ -239,13 +265,15 @@ def beside(files: Sequence[Path], out: Path | None, pages: Sequence[Page] = PAGE
     """Print the pages that the files are modules of, with their text, or write them into a folder outside the tree."""
     if out is not None and out.resolve().is_relative_to(ROOT):
         raise Refusal(f"{out} is inside this tree, which holds no text of others; name a folder outside of it")
-    of = {path: module_in(path)[0] for path in files}
-    wanted = {page.name: [path for path in files if of[path] in {row.module.name for row in page.rows.values()}]
+    known = {row.module for page in pages for row in page.rows.values()}
+    of = {path: published(*module_in(path), known) for path in files}
+    wanted = {page.name: [path for path in files if of[path] & {row.module for row in page.rows.values()}]
               for page in pages}
     for path in files:
         if not any(path in chosen for chosen in wanted.values()):
-            known = ", ".join(sorted({row.module.file for page in pages for row in page.rows.values()}))
-            raise Refusal(f"{path} is the module {of[path]}, which no page is about; the pages are about {known}")
+            files_known = ", ".join(sorted({module.file for module in known}))
+            raise Refusal(f"{path} is the module {module_in(path)[0]}, which no page is about; the pages are about "
+                          f"{files_known}")
     for page in pages:
         if chosen := wanted[page.name]:
             made = text(page, noted()[page.name], definitions(page, chosen))

@@ -51,7 +51,7 @@ class Row:
 def _pages() -> Mapping[str, Mapping[str, Row]]:
     """Return the rows of each page by action."""
     table = tomllib.loads((DATA / "spec_rows.toml").read_text(encoding="utf-8"))
-    modules = {name: Module(name, **said) for name, said in table["modules"].items()}
+    modules = {name: Module(**{"name": name, **said}) for name, said in table["modules"].items()}
 
     def row(said: Mapping[str, Any]) -> Row:
         module, first, last = said["at"]

@@ -129,6 +129,11 @@ def of_followers(name: str, step: Step) -> bool:
     return is_log(name, step) and parts(name)[1] != step.args[0]
 
 
+def begins_at_the_start(view: View, step: Step) -> Step:
+    """An elected leader takes nothing in its log for committed."""
+    return attrs.evolve(step, writes=(*step.writes, (slot("tc_log_hwm", *step.args[:2]), 0)))
+
+
 def is_leader(name: str, step: Step) -> bool:
     """A replica that is made leader notes the epoch, but not who leads."""
     return name.startswith("replicaState") and name.endswith("[leader]")
@@ -251,6 +256,9 @@ MUTATIONS = (
     Mutation("FollowersHoldNoUncommitted", WITH_PARTITIONS, leaves(is_log, "BecomeFollower"),
              coordinators(1, 2, 1), 5, "b1 follows p1 but holds 1 entry above its high watermark",
              also=("LogsAgreeUpToHwm", "OnePidPerTid")),
+    Mutation("EffectiveHwmIsMonotonic", WITH_PARTITIONS, doing(begins_at_the_start, *ELECTION),
+             coordinators(1, 2, 1), 5, "b2 leads p1 with high watermark 0, below b1's 1",
+             also=("FollowersHoldNoUncommitted", "LogsAgreeUpToHwm")),
     Mutation("CommittedTidKnown", WITH_PARTITIONS, doing(loads_nothing, *ELECTION),
              coordinators(1, 2, 1), 5, "b2 leads p1, whose log has tid1 with producer id 1, but has no metadata"),
     Mutation("OnePidPerTid", WITH_PARTITIONS, doing(numbers_every_entry, "ReceiveInitPidRequest"),

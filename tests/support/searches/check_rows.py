@@ -72,6 +72,8 @@ ROWS: tuple[Row, ...] = (
     Row("kafka/4.0", {**ONE_RECORD, "elections": 1}, 1, settings=REPLICATED),
     Row("kafka/4.0", ONE_RECORD, 0, "crash=1", ("b1", "b2"), REPLICATED),
     Row("compaction/pulsar", {"messages": 2, "keys": 1, "values": 1}),
+    Row("compaction/pulsar"),
+    Row("compaction/pulsar", settings={"producer": "true", "consumer": "true", "retain-null-key": "false"}),
     Row("compaction/pulsar/actors", ONE_READER, 1),
     Row("compaction/pulsar/actors", TWO_READERS, 0, "crash=1", ("broker",)),
     Row("compaction/pulsar-trimming/actors", ONE_READER, 0, "crash=1", ("broker",)),
