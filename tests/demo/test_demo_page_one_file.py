@@ -72,7 +72,7 @@ def test_a_violation_is_shown_stepped_and_rewound(open_file: Any) -> None:
     page.click("#go-run")
     tab.at(end)
     page.click("#tab-step")
-    page.wait_for_selector("text=Guards of the actor")
+    page.wait_for_selector("text=Guards of the spec's action")
     with page.expect_download() as saved:
         page.click("#top-save")
-    assert saved.value.suggested_filename == "rp-01-truncate-to-high-watermark.trail.jsonl" or trail.scenario is None
+    assert saved.value.suggested_filename == "replication-truncate-to-high-watermark-actors.trail.jsonl"
