@@ -208,7 +208,7 @@ class Server:
                 return
 
 
-async def listening(settings: Settings, address: str | None) -> tuple[Settings, list[trio.SocketListener]]:
+async def listening(settings: Settings, address: str | None = None) -> tuple[Settings, list[trio.SocketListener]]:
     """Return a listener for each port, 0 for a free one, and the settings with the ports they have. Raises OSError.
 
     Without an address they listen where clients find them.

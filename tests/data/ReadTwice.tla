@@ -1,7 +1,7 @@
 ------------------------------ MODULE ReadTwice ------------------------------
 EXTENDS Integers, TLC, compaction
 
-\* A run of compaction/pulsar, compactions=1 consumer=false crashes=1 keys=1 messages=1 producer=true retain-null-key=true values=1
+\* A run of compaction/pulsar, compactions=1 consumer=false consumptions=2 crashes=1 keys=1 messages=1 producer=true retain-null-key=true values=1
 \* violates DuplicateNullKeyMessage: a reader gets null-key message 1 twice: from compacted ledger 1, and from the topic, which it reads after message 0
 \* compaction: https://github.com/thetumbled/pulsar-tlaplus, commit 6402c8d
 
