@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -24,6 +25,9 @@ SETTINGS = {"kafka/4.0": {"log": "replicated"}}
 UNUSED = {"kafka/4.0": {"produce"}}
 """Sorts that a replica declares for clients of its own, where what waits for its records are transactions."""
 
+STRIDES = {"kafka/4.0": 5}
+"""Every which state of a run is looked at, where shorter runs do not get to every sort of numbers."""
+
 
 LONG = ("kafka/4.0", "replication/kip-320/actors")
 
@@ -37,7 +41,8 @@ def test_what_a_protocol_declares_is_only_compared(name: str) -> None:
     for seed in range(4):
         model = m.find_model(name).make(MODELS[name], SETTINGS.get(name), faults=attrs.evolve(FAULTS, targets=targets))
         chance = random.Random(seed)
-        for state in walk(model, seed, 80):
+        stride = STRIDES.get(name, 1)
+        for state in islice(walk(model, seed, 80 * stride), 0, None, stride):
             seen |= {sort for sort, _ in numbers(model, state)}
             assert not list(departures(model, state, chance))
     assert seen == set(declared(base.types)) - UNUSED.get(name, set())
