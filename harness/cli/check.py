@@ -39,7 +39,7 @@ from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
 from harness.explore.target import SearchTarget
 from harness.model import Model, Refusal, unknown
-from harness.record.expressions import is_expression, with_expressions
+from harness.record.expressions import expressions_of, with_expressions
 
 if TYPE_CHECKING:
     from harness.campaign.search.spark_search import SparkSearch
@@ -112,7 +112,7 @@ def check(
     given = {"--reduce": bool(reduce) and not symmetry, "--symmetry": symmetry, "--view": view,
              "--fingerprints": fingerprints}
     check_options(built, temporal, memory, given)
-    refuse_expressions(invariants, {**given, "--engine spark": engine == SPARK})
+    refuse_expressions(built, {**given, "--engine spark": engine == SPARK})
     refuse_together(engine, checkpoint, {"--master": master, "--parts": parts}, {
         "--property": temporal, **given, "--memory": memory, "--states": states,
     })
@@ -121,7 +121,7 @@ def check(
     })
     spoiling = {**given, "--invariant": invariants}
     temporal = temporal or temporal_of(asked, built, engine, spoiling)
-    if temporal:
+    if temporal or fairness != "spec":
         from harness.explore.liveness.fairness import fairness_of
 
         fairness_of(built, fairness)  # refuses what there is not before anything is searched
@@ -279,13 +279,14 @@ def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lass
     from harness.explore.liveness.packed_graph import graph_of
 
     graph, model, ordered = graph_of(search), search.model, False
+    assumed = fairness_of(model, mode)
     found: dict[str, Lasso | None] = {}
     for name in names:
-        lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
+        lasso = found[name] = check_temporal(graph, model, name, assumed)
         if lasso is not None:
             if not ordered:  # which of the shortest lassos is reported must not depend on the order of the search
                 graph, ordered = graph_of(search, in_order=True), True
-                lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
+                lasso = found[name] = check_temporal(graph, model, name, assumed)
             assert lasso is not None
             why = why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, name, mode)
             if why is not None:
@@ -356,9 +357,9 @@ def _counterexamples(
     from harness.simulate.hunting.hunt import write_run
 
     tables = {}
-    own = [name for name in names if is_expression(name)]
     for violation in found:
         seen = with_expressions(asked.make(), names)
+        own = expressions_of(seen)
         called = f"expression-{own.index(violation.name) + 1}" if violation.name in own else violation.name
         path = out / f"{asked.name.replace('/', '-')}-{called}.trail.jsonl"
         scenario = None if asked.scenario is None else asked.scenario.name

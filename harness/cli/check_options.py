@@ -11,7 +11,7 @@ from harness.explore.any_model import NUMBERS, ORDER, REDUCTIONS, SYMMETRY
 from harness.explore.bounded import Bounded
 from harness.model import Model, Refusal, did_you_mean, unknown
 from harness.model.fresh import declared
-from harness.record.expressions import is_expression
+from harness.record.expressions import expressions_of
 
 if TYPE_CHECKING:
     from harness.campaign.search.spark_search import SparkSearch
@@ -62,15 +62,14 @@ def refuse_together(
         raise Refusal(f"the search in {checkpoint} is of --engine spark; go on with that, or give another folder")
 
 
-def refuse_expressions(invariants: Iterable[str], options: Mapping[str, bool]) -> None:
+def refuse_expressions(model: Model, options: Mapping[str, bool]) -> None:
     """Raise Refusal for an invariant of the user's own with an option that takes states as one which it may tell apart.
 
     Spark's workers know the invariants of the model only.
     """
-    own = next(filter(is_expression, invariants), None)
-    option = next((name for name, is_on in options.items() if is_on), None)
-    if own is not None and option is not None:
-        raise Refusal(f"{option} is for the invariants of the model, not for {own!r}; leave one of them out")
+    own, given = expressions_of(model), [name for name, is_on in options.items() if is_on]
+    if own and given:
+        raise Refusal(f"{given[0]} is for the invariants of the model, not for {own[0]!r}; leave one of them out")
 
 
 def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[str, ...]:

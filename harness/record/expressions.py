@@ -23,6 +23,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 METHODS = ("get", "items", "keys", "values")
 MESSAGES = "messages"
 """Every message in flight, in a model that has no variable of this name."""
+SOURCE = "an expression of the user's"
+"""The source of such a property."""
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 TAKEN = (
     ast.Expression, ast.expr_context, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.Compare, ast.cmpop,
@@ -55,16 +57,20 @@ def _value(view: View, name: tuple[str, ...], tree: Mapping[str, Any]) -> Any:
     return Indexed(view, name, tree) if tree else view[slot(*name)]
 
 
-def is_expression(text: str) -> bool:
-    """Say whether a text could only be an expression, and no property's name."""
-    return not text.isidentifier()
-
-
 def with_expressions(model: Model, names: tuple[str, ...]) -> Model:
-    """Return the model with an invariant for each name that is an expression. Raises Refusal for one that is none."""
+    """Return the model with an invariant for each name that is an expression. Raises Refusal for one that is none.
+
+    What is a property's name, or could be one, is no expression.
+    """
     known = {prop.name for prop in model.properties}
-    found = tuple(expressed(model, name) for name in dict.fromkeys(names) if is_expression(name) and name not in known)
+    own = [name for name in dict.fromkeys(names) if name not in known and not name.isidentifier()]
+    found = tuple(expressed(model, name) for name in own)
     return attrs.evolve(model, properties=(*model.properties, *found)) if found else model
+
+
+def expressions_of(model: Model) -> list[str]:
+    """Return the expressions that a model has as invariants."""
+    return [prop.name for prop in model.properties if prop.source == SOURCE]
 
 
 def expressed(model: Model, text: str) -> Property:
@@ -75,9 +81,9 @@ def expressed(model: Model, text: str) -> Property:
         tree = variables
         for part in parts(name):
             tree = tree.setdefault(part, {})
-    used = _names(text, model.name, {*variables, MESSAGES})
+    expression, used = _parsed(text, model.name, {*variables, MESSAGES})
     arguments = ast.arguments([], [ast.arg(name) for name in used], kwonlyargs=[], kw_defaults=[], defaults=[])
-    function = ast.Expression(ast.Lambda(arguments, ast.parse(text.strip(), mode="eval").body))
+    function = ast.Expression(ast.Lambda(arguments, expression))
     holds = eval(compile(ast.fix_missing_locations(function), "expression", "eval"),
                  {"__builtins__": {}, **FUNCTIONS})
 
@@ -92,7 +98,7 @@ def expressed(model: Model, text: str) -> Property:
             raise Refusal(f"{text!r} cannot be evaluated in a state of {model.name}: {why}") from None
 
     check(View(initial))
-    return always(text, check, source="an expression of the user's")
+    return always(text, check, source=SOURCE)
 
 
 def _in_flight(model: Model, view: View) -> tuple[Message, ...]:
@@ -100,8 +106,8 @@ def _in_flight(model: Model, view: View) -> tuple[Message, ...]:
                  for message in inbox.network.contents(view[inbox.slot]))
 
 
-def _names(text: str, model: str, variables: set[str]) -> tuple[str, ...]:
-    """Return the variables of an expression. Raises Refusal for what is no expression over these."""
+def _parsed(text: str, model: str, variables: set[str]) -> tuple[ast.expr, tuple[str, ...]]:
+    """Return an expression and the variables in it. Raises Refusal for what is no expression over these."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -126,4 +132,4 @@ def _names(text: str, model: str, variables: set[str]) -> tuple[str, ...]:
             if node.id not in variables:
                 known = sorted(variables)
                 raise Refusal(unknown(f"{model} has no variable {node.id!r}", node.id, known, "it has"))
-    return tuple(used)
+    return tree.body, tuple(used)

@@ -74,6 +74,7 @@ PULSAR = ("check", "compaction/pulsar")
         ((*TEMPORAL, "--symmetry"), "--symmetry takes several for one, so that a cycle need not be one; leave"),
         ((*TEMPORAL, "--view"), "leave --view or --property out"),
         ((*TEMPORAL, "--fingerprints"), "leave --fingerprints or --property out"),
+        (("check", "transactions/gist", "--fairness", "strong"), "fairness must be one of spec, none, action, weak"),
         ((*TEMPORAL, "--fairness", "strong"), "fairness must be one of spec, none, action, weak, next, or weak,ACTION"),
         ((*PULSAR, "--view"), "compaction/pulsar has no view; leave --view out"),
         ((*PULSAR, "--symmetry"), "compaction/pulsar has no interchangeable names; leave --symmetry out"),

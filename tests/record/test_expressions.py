@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 from support.commands.command_line import call
 from support.searches.engines import ENGINES
 
-from harness.model import Refusal, View, find_model
-from harness.record.expressions import expressed, with_expressions
+from harness.model import Refusal, View, always, find_model
+from harness.record.expressions import expressed, expressions_of, with_expressions
 
 FENCED = 'not any(m.type == "AddPartitionsToTxnResponse" and m.code == "ProducerFenced" for m in messages)'
 
@@ -54,6 +55,14 @@ def test_what_is_no_expression_over_the_variables_is_refused(text: str, said: st
     """One sentence says what is wrong; nothing is called, and nothing hidden is looked at."""
     with pytest.raises(Refusal, match=re.escape(said)):
         expressed(find_model("compaction/pulsar").make(), text)
+
+
+def test_a_property_whose_name_could_be_an_expression_is_that_property() -> None:
+    """Names of users' properties may have hyphens; neither is one evaluated, nor do options refuse it."""
+    gist = find_model("transactions/gist").make()
+    model = attrs.evolve(gist, properties=(*gist.properties, always("pid_source-0", lambda view: None)))
+    assert with_expressions(model, ("pid_source-0",)) is model and expressions_of(model) == []
+    assert expressions_of(with_expressions(model, ("pid_source-0", "pid_source - 1 < 9"))) == ["pid_source - 1 < 9"]
 
 
 def test_options_that_an_expression_does_not_go_with_are_refused() -> None:

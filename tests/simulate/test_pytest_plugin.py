@@ -164,7 +164,8 @@ async def test_commits(simulated_cluster):
 
 @pytest.mark.trio
 @pytest.mark.simulated_cluster("late-end")
-async def test_flawed(simulated_cluster):
+@pytest.mark.parametrize("topic", ["a/b"])
+async def test_flawed(simulated_cluster, topic):
     """Aborts twice, and does not look."""
     producer = simulated_cluster.client("c1")
     with contextlib.suppress(Exception):
@@ -189,7 +190,7 @@ def test_a_cluster_is_a_fixture_of_pytest_trio(pytester: pytest.Pytester) -> Non
     done.stdout.fnmatch_lines_random([
         "*SimulationFailed: MarkerAttribution is violated: *(seed 0, *",
         "*simulated_cluster needs a mark with a scenario, as @pytest.mark.simulated_cluster(*",
-        "  replay: kafka-proto replay out/test_flawed.trail.jsonl",
+        "  replay: kafka-proto replay out/test_flawed-a-b.trail.jsonl",
     ])
-    trail = read_trail(pytester.path / "out" / "test_flawed.trail.jsonl")
+    trail = read_trail(pytester.path / "out" / "test_flawed-a-b.trail.jsonl")
     assert not replay_plain(trail).verdict.ok

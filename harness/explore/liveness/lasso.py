@@ -7,12 +7,12 @@ at all, for fairness neither enabled nor taken.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import attrs
 
 from harness.model import Model, Property, State, View
+from harness.record.trail import FAIRNESS
 
 Fair = tuple[str, tuple[str, ...]]
 """An action and its arguments."""
@@ -42,7 +42,7 @@ def why_no_counterexample(
     prop = {p.name: p for p in model.properties}.get(property_name)
     if prop is None or not prop.is_temporal:
         return f"{property_name} is no temporal property of {model.name}"
-    if re.fullmatch(r"spec|none|action|weak(,\w+)*|next", fairness) is None:
+    if not FAIRNESS["fairness"].fits(fairness):
         return f"there is no fairness {fairness!r}, only spec, none, action, weak and next"
     starts = model.initial_states()
     if not 0 <= initial < len(starts):
@@ -106,6 +106,10 @@ def _why_unfair(model: Model, run: Behaviour, fairness: str) -> str | None:
     """Say which fairness assumption the cycle breaks, and how, or return None."""
     if fairness == "none":
         return None
+    base, *strong = fairness.split(",")
+    strengths = {ANY_STEP[0]: "weak"} if base == "next" else model.fairness if base == "spec" else {
+        action: "strong" if action in strong else "weak" for action in model.fairness
+    }
     following = (*run.cycle[1:], run.cycle[0])
     enabled: list[set[Fair]] = []
     taken: set[Fair] = set()
@@ -114,16 +118,14 @@ def _why_unfair(model: Model, run: Behaviour, fairness: str) -> str | None:
         for choice in model.choices(state):
             reached = model.apply(state, choice)
             if reached != state:
-                args = choice.step.args if fairness != "action" else ()
-                fair = ANY_STEP if fairness == "next" else (choice.step.action, args)
+                args = choice.step.args if base != "action" else ()
+                fair = ANY_STEP if base == "next" else (choice.step.action, args)
                 possible.add(fair)
                 if reached == after:
                     taken.add(fair)
         enabled.append(possible)
     for fair in sorted(set().union(*enabled) - taken):
-        strength = "weak" if fair == ANY_STEP and fairness == "next" else model.fairness.get(fair[0])
-        if strength is not None and fairness not in ("spec", "next"):
-            strength = "strong" if fair[0] in fairness.split(",")[1:] else "weak"
+        strength = strengths.get(fair[0])
         name = f"{fair[0]}({','.join(fair[1])})" if fair[1] else fair[0]
         if strength == "weak" and all(fair in possible for possible in enabled):
             return f"the cycle is not fair: {name} is weakly fair and enabled all the time, but never taken"

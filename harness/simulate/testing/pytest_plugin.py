@@ -7,6 +7,7 @@ it is needed.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator, Generator, Iterable
 from pathlib import Path
@@ -52,7 +53,7 @@ async def simulated_cluster(request: pytest.FixtureRequest) -> AsyncIterator[Clu
     async with harness.open_cluster(*mark.args, **mark.kwargs) as cluster:
         yield cluster
     assert cluster.result is not None
-    judge(cluster.result, request.node.name, mark.kwargs.get("seed", 0))
+    judge(cluster.result, re.sub(r"[^\w.-]+", "-", request.node.name).strip("-"), mark.kwargs.get("seed", 0))
 
 
 @pytest.hookimpl(wrapper=True)
