@@ -143,14 +143,10 @@ def test_the_demo_in_the_container_is_one_that_the_command_line_takes() -> None:
 
 def test_the_brokers_in_the_container_are_found_from_outside() -> None:
     """`serve` listens to all that reaches the container, and clients are told the published ports of this machine."""
-    found = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["serve"]
-    name, *words = found["command"]
-    command = cli.get_command(None, name)  # type: ignore[arg-type]
-    assert command is not None and command.make_context(name, list(words))
-    given = dict(zip(words[::2], words[1::2], strict=True))
-    first, brokers = int(given["--port"]), int(given["--brokers"])
-    assert given["--listen"] == "0.0.0.0" and "--host" not in given, "clients are told 127.0.0.1"
-    assert found["ports"] == [f"127.0.0.1:{first}-{first + brokers - 1}:{first}-{first + brokers - 1}"]
+    service, given = parsed("serve")
+    first, last = int(given["port"]), int(given["port"]) + int(given["brokers"]) - 1
+    assert given["listen"] == "0.0.0.0" and given["host"] is None, "clients are told 127.0.0.1"
+    assert service["ports"] == [f"127.0.0.1:{first}-{last}:{first}-{last}"]
 
 
 def test_the_image_has_what_each_command_needs() -> None:

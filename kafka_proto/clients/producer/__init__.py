@@ -6,27 +6,47 @@ the one table of what an error code means, `families` which versions of requests
 correlation ids belong to whoever carries the requests.
 """
 
-from kafka_proto.clients.producer.answers import AfterAnswer as AfterAnswer
-from kafka_proto.clients.producer.answers import answered as answered
-from kafka_proto.clients.producer.answers import broker_lost as broker_lost
-from kafka_proto.clients.producer.answers import produced as produced
-from kafka_proto.clients.producer.commands import IllegalState as IllegalState
-from kafka_proto.clients.producer.commands import KafkaError as KafkaError
-from kafka_proto.clients.producer.commands import ProducerFenced as ProducerFenced
-from kafka_proto.clients.producer.commands import abort_transaction as abort_transaction
-from kafka_proto.clients.producer.commands import begin_transaction as begin_transaction
-from kafka_proto.clients.producer.commands import commit_transaction as commit_transaction
-from kafka_proto.clients.producer.commands import init_transactions as init_transactions
-from kafka_proto.clients.producer.commands import send as send
-from kafka_proto.clients.producer.commands import send_offsets_to_transaction as send_offsets_to_transaction
-from kafka_proto.clients.producer.families import FAMILIES as FAMILIES
-from kafka_proto.clients.producer.families import Family as Family
-from kafka_proto.clients.producer.sending import next_call as next_call
-from kafka_proto.clients.producer.sending import next_produces as next_produces
-from kafka_proto.clients.producer.sending import sent_batch as sent_batch
-from kafka_proto.clients.producer.sending import sent_call as sent_call
-from kafka_proto.clients.producer.state import Batch as Batch
-from kafka_proto.clients.producer.state import Producer as Producer
-from kafka_proto.clients.producer.state import ProducerStatus as ProducerStatus
-from kafka_proto.clients.producer.verdicts import AnswerVerdict as AnswerVerdict
-from kafka_proto.clients.producer.verdicts import verdict as verdict
+from kafka_proto.clients.producer.answers import AfterAnswer, answered, broker_lost, produced
+from kafka_proto.clients.producer.commands import (
+    IllegalState,
+    KafkaError,
+    ProducerFenced,
+    abort_transaction,
+    begin_transaction,
+    commit_transaction,
+    init_transactions,
+    send,
+    send_offsets_to_transaction,
+)
+from kafka_proto.clients.producer.families import FAMILIES, Family
+from kafka_proto.clients.producer.sending import next_call, next_produces, sent_batch, sent_call
+from kafka_proto.clients.producer.state import Batch, Producer, ProducerStatus, TransactionalCall
+from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
+
+__all__ = [
+    "FAMILIES",
+    "AfterAnswer",
+    "AnswerVerdict",
+    "Batch",
+    "Family",
+    "IllegalState",
+    "KafkaError",
+    "Producer",
+    "ProducerFenced",
+    "ProducerStatus",
+    "TransactionalCall",
+    "abort_transaction",
+    "answered",
+    "begin_transaction",
+    "broker_lost",
+    "commit_transaction",
+    "init_transactions",
+    "next_call",
+    "next_produces",
+    "produced",
+    "send",
+    "send_offsets_to_transaction",
+    "sent_batch",
+    "sent_call",
+    "verdict",
+]
