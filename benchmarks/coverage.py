@@ -1,8 +1,8 @@
 """What strategies reach: distinct spec states over the steps of simulation, for random, PCT and guided runs.
 
 Where a model names a refinement, states of the actors count as the states of the spec that they stand for, else as
-themselves; turns are an action of a process with the local state after it. A model is taken at its default sizes with
-every kind of fault on; a scenario has its own. Nothing is asserted: the curves are from this run.
+themselves; turns are an action of a process with the actions that are possible after it. A model is taken at its
+default sizes with every kind of fault on; a scenario has its own. Nothing is asserted: the curves are from this run.
 
     python benchmarks/coverage.py [--steps N] MODEL|SCENARIO...
 """

@@ -104,7 +104,7 @@ def reached(name: str, strategy: str, steps: int) -> Coverage:
 @pytest.mark.large
 @pytest.mark.parametrize("name", FAULTY)
 def test_guided_reaches_more_turns_than_random_in_as_many_steps(name: str) -> None:
-    """A quarter more, at least: local states of actors, by the action that led to them."""
+    """A quarter more, at least: actions, and what is possible after them."""
     guided, random = reached(name, "guided", 10_000), reached(name, "random", 10_000)
     assert len(guided.turns) > 1.25 * len(random.turns)
     assert abs(guided.steps - random.steps) <= 400
