@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 from support.demo.browser import MISSING, Tab, browser, find_chromium, served
-
-from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened_model import open_what
+from support.demo.sessions import opened
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +43,7 @@ def site() -> Iterator[Any]:
     """A server that shows the actors of transactions; its libraries are an extra."""
     from support.demo.served_site import Site
 
-    session = LiveSession(open_what("kafka/4.0"))
+    session = opened()
     session.set_strategy(speed=0)
     with Site(session) as found:
         yield found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.demo.sessions import TXN, found_violation, opened, ran
+from support.demo.sessions import TXN, found_violation, going, opened, ran, toured
 
 from harness.demo.session import questions
 from harness.demo.session.as_json import state_json
@@ -57,14 +57,12 @@ def test_violation_is_shrunk_into_a_branch_of_its_own() -> None:
     session.undo()
     assert session.branch is long and session.at == long.length
     with pytest.raises(Refusal, match="nothing to shrink"):
-        questions.shrunk(opened(TXN).trail())
+        questions.shrunk(opened().trail())
 
 
 def test_guards_of_a_step_are_told_with_what_they_read() -> None:
     """For the actor's own turn and for the step of the spec that it is."""
-    session = opened(TXN)
-    session.tour("commit")
-    session.forward(session.branch.length)
+    session = toured("commit")
     session.refine()
     reported = [questions.about(session, n)() for n in range(1, session.at + 1)]
     with_values = [about for about in reported if any(guard["values"] for guard in about["guards"])]
@@ -84,8 +82,7 @@ def test_action_that_is_not_possible_is_told_why() -> None:
     assert "its guard fails: diary_02.py" in reported["model"]["not"][0]["why"]
     assert "entry = None" in reported["model"]["not"][0]["why"]
     for _ in range(60):
-        session.start(f"action:{name}")
-        session.run()
+        going(session, until=f"action:{name}")
         if session.record.step is not None and session.record.step.action == name:
             break
     session.rewind(session.at - 1)
@@ -97,9 +94,7 @@ def test_action_that_is_not_possible_is_told_why() -> None:
 
 def test_failing_properties_have_ranges_and_lights() -> None:
     """A property that fails says since when, and the ranges cover just the steps in which it does."""
-    session = opened(TXN)
-    session.tour("rp-01")
-    session.forward(session.branch.length)
+    session = toured("rp-01")
     light = present(session)["properties"]["AckDurability"]
     assert (light["ok"], light["since"]) == (False, 16)
     failing = questions.ranges(session)["failing"]
@@ -110,7 +105,7 @@ def test_failing_properties_have_ranges_and_lights() -> None:
 
 def test_step_tells_what_it_changed_in_the_state() -> None:
     """Slot by slot and field by field, before and after; what did not change has no before."""
-    session = opened(TXN)
+    session = opened()
     session.take(label="InitTransactions(c1)")
     shown = state_json(session.lanes, session.state(0), session.state(1), "c1")
     (slot,) = [slot for slot in shown["actors"]["c1"] if slot["slot"] == "c1"]

@@ -16,13 +16,10 @@ pytest.importorskip("hypercorn")
 import trio
 from support.commands.command_line import PATIENCE_S, call
 from support.demo.served_site import Json, Site, Tab, tabs
+from support.demo.sessions import opened
 
-from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened_model import open_what
 from harness.demo.web import server, shared_session
 from harness.model import live
-
-TXN = "kafka/4.0"
 
 
 def test_two_tabs_are_in_step_and_one_that_comes_late_sees_the_same(site: Site) -> None:
@@ -252,7 +249,7 @@ def test_subscriber_that_does_not_keep_up_gets_the_whole_picture(
 ) -> None:
     """Events that wait are few; after them comes the present as a whole."""
     monkeypatch.setattr(shared_session, "MOST_WAITING", 3)
-    cluster = shared_session.SharedSession(LiveSession(open_what(TXN)))
+    cluster = shared_session.SharedSession(opened())
 
     async def main() -> list[str]:
         heard = []
@@ -338,7 +335,7 @@ def test_tabs_are_told_when_the_server_ends(site: Site) -> None:
 
 def test_nobody_waits_longer_for_an_idle_connection_than_the_server_says() -> None:
     """A connection that says nothing does not hold up the end."""
-    with Site(LiveSession(open_what("transactions/gist"))) as found:
+    with Site(opened("transactions/gist")) as found:
         with socket.create_connection(("127.0.0.1", found.port)):
             began = time.monotonic()
             found.stop()

@@ -1,4 +1,4 @@
-"""The demo's session: what a person does is a trail, and going back leads to what was there before."""
+"""The demo's session: what a person does is a trail, going back leads to what was there before, faults are few."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 from support.commands.command_line import call
-from support.demo.sessions import TXN, found_violation, opened, ran
+from support.demo.sessions import TXN, found_violation, going, opened, ran, toured
 from support.demo.verbs import meddle, seen, snapshot
 
 from harness.demo.session import interactive_run, strategy_runner
+from harness.demo.session.as_json import logs_json
 from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.opened_model import open_trail
 from harness.demo.session.snapshot import branches, change_text, present, steps
-from harness.model import Kind, Refusal, tours
+from harness.model import Refusal, tours
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.runs.run import Run
 from harness.simulate.states.tables import Tables
@@ -50,9 +51,7 @@ def test_digest_of_every_prefix_is_that_of_a_replay_of_its_trail(what: str) -> N
 
 def test_trail_saved_from_a_session_replays_on_the_command_line_with_the_same_digest(tmp_path: Path) -> None:
     """A tour that violates something: exit code 1, the digest and the violation that the session shows."""
-    session = opened(TXN)
-    session.tour("rp-01")
-    session.forward(session.branch.length)
+    session = toured("rp-01")
     path = tmp_path / "demo.trail.jsonl"
     session.trail().write(path)
     done = call("replay", path, "--json")
@@ -65,7 +64,7 @@ def test_trail_saved_from_a_session_replays_on_the_command_line_with_the_same_di
 
 def test_step_is_taken_by_label_or_index_and_refused_otherwise() -> None:
     """An index or label that is not possible, or a picture that is too old, changes nothing."""
-    session = opened(TXN)
+    session = opened()
     before = seen(session)
     labels = [option["label"] for option in present(session)["enabled"]]
     for call_, error in (
@@ -162,13 +161,10 @@ def test_run_stops_where_a_property_breaks() -> None:
 def test_strategy_injects_faults_only_where_it_may(strategy: str) -> None:
     """The person's own budget is left to the person, unless they say otherwise."""
     for inject_faults in (False, True):
-        session = opened(TXN)
+        session = opened()
         assert session.runner.inject_faults is False
-        session.set_strategy(strategy, 3, inject_faults)
-        session.start("end", 60)
-        session.run()
-        kinds = Counter(record.step.kind for record in session.branch.records if record.step is not None)
-        assert bool(kinds[Kind.FAULT]) is inject_faults
+        going(session, 60, strategy=strategy, seed=3, inject_faults=inject_faults)
+        assert bool(kinds_of(session)["fault"]) is inject_faults
 
 
 def test_trail_with_a_fair_ending_opens_at_its_end_and_is_saved_as_it_was(tmp_path: Path) -> None:
@@ -198,7 +194,7 @@ def test_counterexample_of_a_search_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tour", [tour.name for tour in tours()])
 def test_tour_is_left_and_taken_up_again(tour: str) -> None:
     """It opens at its start with its steps ahead; another step is a branch, and the tour's own branch goes on."""
-    session = opened(TXN)
+    session = opened()
     session.tour(tour)
     shown = snapshot(session)
     assert (session.at, shown["ahead"], shown["tour"]["name"]) == (0, shown["tour"]["length"], tour)
@@ -235,13 +231,10 @@ def test_trail_that_does_not_fit_leaves_the_session_as_it_was() -> None:
 def test_run_over_tables_that_start_over_is_the_same_run() -> None:
     """A session keeps values, not numbers: tables may forget everything between two steps."""
     def made(budget: int | None) -> LiveSession:
-        session = opened(TXN)
+        session = opened()
         if budget is not None:
             session.tables.budget = budget
-        session.set_strategy("random", 4, True)
-        session.start("end", 60)
-        session.run()
-        session.rewind(20)
+        going(session, 60, strategy="random", seed=4, inject_faults=True).rewind(20)
         session.forward(session.branch.length)
         return session
 
@@ -254,9 +247,7 @@ def test_run_over_tables_that_start_over_is_the_same_run() -> None:
 def test_demo_ends_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run stops there, and a further step is refused."""
     monkeypatch.setattr(interactive_run, "MOST_STEPS", 30)
-    session = opened("replication/kip-320/actors")
-    session.start("end", 100)
-    session.run(1_000)
+    session = going(opened("replication/kip-320/actors"), 100)
     assert (session.at, session.over()) == (30, "a demo ends after 30 steps")
     with pytest.raises(Refusal, match="ends after 30 steps"):
         session.take(0)
@@ -264,18 +255,40 @@ def test_demo_ends_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_time_goes_forward_whoever_decides() -> None:
     """In a timed model a person's step happens when it was due, and what was due before it is late."""
-    session = opened(TIMED)
-    session.start("end", 20)
-    session.run()
+    session = going(opened(TIMED), 20)
     last = len(session.node.options) - 1
     session.take(last)
     session.rewind(session.at - 3)
     session.take(len(session.node.options) - 1)
-    session.start("end", 10)
-    session.run()
+    going(session, 10)
     times = [record.chosen.at_us for record in session.branch.records]
     assert None not in times and times == sorted(times)  # type: ignore[type-var]
     assert replayed(session.trail())[0] == session.digest()
+
+
+def kinds_of(session: LiveSession) -> Counter[str]:
+    """Count the steps of a session by their kind."""
+    return Counter(str(record.step.kind) for record in session.branch.records if record.step is not None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_most_steps_of_a_run_with_every_fault_are_the_protocols(seed: int) -> None:
+    """Of whole transactions there are records at the end, open or ended, and the log of transactions tells of them."""
+    session = going(opened(TXN, "generous"), 300, strategy="random", seed=seed, inject_faults=True)
+    kinds = kinds_of(session)
+    assert kinds["fault"] + kinds["heal"] <= max(6, kinds.total() * 0.4), kinds
+    assert kinds["step"] + kinds["command"] > 20 and kinds["fault"] > 0
+    assert sum(len(log["entries"]) for log in logs_json(session.model, session.state(session.at))) > 3
+    if kinds.total() < 300:
+        assert "nothing but faults is possible any more" in (session.runner.outcome or "")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_time_decides_faults_are_rare_too(seed: int) -> None:
+    """One step in seven at most, and whatever is due keeps its moment."""
+    session = going(opened("rolling-restart", "generous"), 200, strategy="random", seed=seed, inject_faults=True)
+    kinds = kinds_of(session)
+    assert kinds.total() == 200 and kinds["fault"] <= 200 / 5, kinds
 
 
 Change = Callable[[LiveSession], object]

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.demo.sessions import ran
+from support.demo.sessions import going, opened, ran
 from support.demo.verbs import HURT
 from support.toys import toy_refinement as toy
 
 from harness.demo.session import questions
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened_model import open_what
 from harness.model import register, unregister
 from harness.simulate.trails.replay import Replay
 from harness.verify.refinement import Refiner
@@ -72,12 +71,10 @@ def test_step_is_again_in_the_spec_what_it_was_when_somebody_goes_back(toys: Non
 
 def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
     """A follower that takes old values: the step is outside, and the nearest action is named with its guard."""
-    session = LiveSession(open_what("toy/actors", settings={"flaw": "takes-old-values"}))
+    session = opened()
     for seed in range(50):
         session.open("toy/actors", settings={"flaw": "takes-old-values"})
-        session.set_strategy("random", seed)
-        session.start("end", 30)
-        session.run()
+        going(session, 30, strategy="random", seed=seed)
         session.refine()
         reported = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
         outside = [n for n, spec in enumerate(reported, 1) if spec["kind"] == "outside"]

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 from support.commands.command_line import call
 from support.commands.pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
-from support.demo.scripts import MODEL, run_script
+from support.demo.sessions import TXN, opened, run_script, told
 from support.paths import ROOT, TRAILS
 
-from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened_model import open_what
 from harness.demo.terminal.screen import DemoScreen, plain
 from harness.demo.terminal.terminal import console_of
 from harness.demo.terminal.trio_stepper import TrioStepper
@@ -27,50 +25,36 @@ SIZES = ((40, 12), (80, 24), (100, 30), (129, 24), (160, 50), (300, 80))
 @pytest.fixture
 def person(tmp_path: Path) -> Iterator[Person]:
     """Somebody who has started the demo of a model, in a folder of their own."""
-    with Person("demo", "--terminal", MODEL, folder=tmp_path) as somebody:
+    with Person("demo", "--terminal", TXN, folder=tmp_path) as somebody:
         somebody.wait("can happen", "InitTransactions(c1)", "> a number, or a verb")
         yield somebody
 
 
 def test_step_by_hand_partition_heal_and_leave(person: Person) -> None:
     """Numbers take steps, verbs hurt and mend, the header counts, Tab completes, and quit ends with 0."""
-    person.say("1")
-    person.wait("step 1,", "InitTransactions(c1) [init invoke]", "RequestTimeout(c1,b1)")
-    person.say("RequestTimeout(c1,b1)")
-    person.wait("step 2,", "<- m1 InitProducerIdRequest")
-    person.type("part" + TAB)
-    person.wait("> partition")
-    person.type("b1 c1" + ENTER)
-    person.wait("step 3,", "Partition(b1,c1) [fault]")
-    person.say("deliver m1")
-    person.wait("cannot deliver m1 now: b1 is partitioned from c1; heal them first")
-    person.say("heal c1 b1")
-    person.wait("step 4,", "Heal(b1,c1) [heal]")
-    person.say("deliver 1")
-    person.wait("step 5,", "ReceiveInitProducerIdRequest(b1,c1)")
+    person.say("1", "step 1,", "InitTransactions(c1) [init invoke]", "RequestTimeout(c1,b1)")
+    person.say("RequestTimeout(c1,b1)", "step 2,", "<- m1 InitProducerIdRequest")
+    person.type("part" + TAB, "> partition")
+    person.type("b1 c1" + ENTER, "step 3,", "Partition(b1,c1) [fault]")
+    person.say("deliver m1", "cannot deliver m1 now: b1 is partitioned from c1; heal them first")
+    person.say("heal c1 b1", "step 4,", "Heal(b1,c1) [heal]")
+    person.say("deliver 1", "step 5,", "ReceiveInitProducerIdRequest(b1,c1)")
     person.say("quit")
     assert person.ended() == 0
-    assert person.sees(f"left {MODEL} after 5 steps, not saved")
+    assert person.sees(f"left {TXN} after 5 steps, not saved")
 
 
 def test_help_completion_and_earlier_lines(person: Person) -> None:
     """Help fills the screen and is put away; Tab offers what may follow; Up brings back what was said."""
-    person.say("help")
-    person.wait("deliver M", "partition A B", "PageDown")
-    person.type(PAGE_DOWN + PAGE_DOWN)
-    person.wait("save FILE [over]")
-    person.type(ESCAPE)
-    person.wait("can happen")
-    person.type("crash " + TAB)
-    person.wait("> crash b", " b1", " b2")
-    person.type(TAB)
-    person.wait("> crash b1")
+    person.say("help", "deliver M", "partition A B", "PageDown")
+    person.type(PAGE_DOWN + PAGE_DOWN, "save FILE [over]")
+    person.type(ESCAPE, "can happen")
+    person.type("crash " + TAB, "> crash b", " b1", " b2")
+    person.type(TAB, "> crash b1")
     person.type(INTERRUPT)
     person.wait_until(lambda: not person.sees("> crash"))
-    person.say("help drop")
-    person.wait("drop M  lose message M")
-    person.type(UP)
-    person.wait("> help drop")
+    person.say("help drop", "drop M  lose message M")
+    person.type(UP, "> help drop")
     person.type(INTERRUPT + END)
     assert person.ended() == 0
 
@@ -80,67 +64,49 @@ def test_rewind_branch_switch_and_save_a_trail_that_replays(person: Person, tmp_
     for line in ("1", "1", "1"):
         person.say(line)
     person.wait("step 3,")
-    person.say("rewind 1")
-    person.wait("step 1 of 3")
-    person.say("crash b1")
-    person.wait("step 2,", "branch 2", "Crash(b1) [fault]")
+    person.say("rewind 1", "step 1 of 3")
+    person.say("crash b1", "step 2,", "branch 2", "Crash(b1) [fault]")
     person.say("branch without b1")
-    person.say("branches")
-    person.wait("main: 3 steps", "* without b1: 2 steps, left main after step 1, here at step 2")
-    person.say("switch main")
-    person.wait("step 1 of 3", "main")
+    person.say("branches", "main: 3 steps", "* without b1: 2 steps, left main after step 1, here at step 2")
+    person.say("switch main", "step 1 of 3", "main")
     person.say("forward end")
-    person.say("where")
-    person.wait("digest")
+    person.say("where", "digest")
     digest = next(found[1] for line in person.look() if (found := re.search(r"digest +([0-9a-f]{64})", line)))
-    person.say("save by-hand.trail.jsonl")
-    person.wait("3 steps written to by-hand.trail.jsonl")
-    person.type("load by" + TAB)
-    person.wait("> load by-hand.trail.jsonl")
+    person.say("save by-hand.trail.jsonl", "3 steps written to by-hand.trail.jsonl")
+    person.type("load by" + TAB, "> load by-hand.trail.jsonl")
     person.type(INTERRUPT)
     assert call("replay", tmp_path / "by-hand.trail.jsonl", "--json").json["digest"] == digest
-    person.say("save by-hand.trail.jsonl")
-    person.wait("by-hand.trail.jsonl is there already; say over after it to replace it")
-    person.say("load by-hand.trail.jsonl")
-    person.wait("at step 3 of 3, no violation")
+    person.say("save by-hand.trail.jsonl", "by-hand.trail.jsonl is there already; say over after it to replace it")
+    person.say("load by-hand.trail.jsonl", "at step 3 of 3, no violation")
 
 
 def test_tour_of_the_lost_record_ends_in_its_violation(person: Person) -> None:
     """Enter alone goes from caption to caption, up to the last one."""
     tour = find_tour("rp-01")
-    person.say("tour rp-01")
-    person.wait("step 0 of 16", "Two replicas of one partition")
+    person.say("tour rp-01", "step 0 of 16", "Two replicas of one partition")
     for n in range(1, 17):
-        person.type(ENTER)
-        person.wait(f"step {n}")
-        person.wait(tour.steps[n - 1][1][:40])
+        person.type(ENTER, f"step {n}", tour.steps[n - 1][1][:40])
     person.wait("violates AckDurability: p1-1 was acknowledged at offset 0, where the leader r2 has nothing")
-    person.type(ENTER)
-    person.wait("step 16, 3 FAIL")
+    person.type(ENTER, "step 16, 3 FAIL")
 
 
 def test_interrupt_stops_a_run_but_not_the_session(person: Person) -> None:
     """A run is stopped between two steps; then it takes two more interrupts to leave."""
     person.say("faults on")
     person.say("speed 4")
-    person.say("run until end")
-    person.wait("running: random")
+    person.say("run until end", "running: random")
     person.wait_until(lambda: not person.sees("step 0,") and not person.sees("step 1,"))
-    person.type(INTERRUPT)
-    person.wait("stopped at step")
+    person.type(INTERRUPT, "stopped at step")
     assert not person.sees("running:")
-    person.say("rewind 0")
-    person.wait("step 0 of")
-    person.type(INTERRUPT)
-    person.wait("Ctrl-C again leaves")
+    person.say("rewind 0", "step 0 of")
+    person.type(INTERRUPT, "Ctrl-C again leaves")
     person.type(INTERRUPT)
     assert person.ended() == 0
 
 
 def test_end_asked_for_by_a_signal_leaves_with_a_sentence(person: Person) -> None:
     """The terminal is as it was, and the exit code is that of every interrupted command."""
-    person.say("run until end")
-    person.wait("stopped at step")
+    person.say("run until end", "stopped at step")
     person.process.send_signal(signal.SIGTERM)
     assert person.ended() == 130
     assert person.sees("kafka-proto: interrupted; files that were saved are complete")
@@ -149,8 +115,7 @@ def test_end_asked_for_by_a_signal_leaves_with_a_sentence(person: Person) -> Non
 def test_window_of_another_size_is_filled_again(person: Person) -> None:
     """Smaller and larger, the input line stays the last one, and nothing is cut off without a mark."""
     person.say("tour commit")
-    person.type(ENTER * 3)
-    person.wait("step 3 of 20")
+    person.type(ENTER * 3, "step 3 of 20")
     for columns, rows in ((80, 24), (160, 50), (60, 20)):
         person.resize(columns, rows)
         person.wait_until(lambda: person.look()[-1].startswith("> ") and person.sees("can happen", "step 3 of 20"))
@@ -159,8 +124,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
 
 def test_painting_that_a_resize_cuts_off_is_made_good(person: Person) -> None:
     """The terminal's cursor is then not where the demo left it; the whole screen is painted all the same."""
-    person.say("tour commit")
-    person.wait("step 0 of 20", "can happen")
+    person.say("tour commit", "step 0 of 20", "can happen")
     person.wait_until(lambda: person.look()[-1].startswith("> "))
     person.lose_the_cursor()
     person.resize(80, 24)
@@ -199,7 +163,7 @@ def test_painting_that_a_resize_cuts_off_is_made_good(person: Person) -> None:
     ("save .", ". is a folder; give the path of a file"),
     ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
-    (f"open {MODEL} producers=many", "size producers must be a whole number, not 'many'"),
+    (f"open {TXN} producers=many", "size producers must be a whole number, not 'many'"),
     ("open commit producers=2", "a tour says itself how large it is; leave out producers=2"),
     ("tour comit", "there is no tour 'comit'; did you mean commit? the tours are commit, abort"),
     ("next", "no step is kept ahead of this one; take one, or run"),
@@ -226,7 +190,7 @@ def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     chance = random.Random(seed)
     what = ("fencing-battle", "transactions/gist", "leaders-crash", "compaction/pulsar")[seed]
-    session = LiveSession(open_what(what))
+    session = opened(what)
     with TrioStepper(session) as stepper:
         console = console_of(session, stepper)
         verbs = sorted(console.verbs.keys() - {"quit", "run", "shrink", "why", "export"})
@@ -247,10 +211,8 @@ def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeyp
 def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps come as a timeline, answers as text, blank lines and comments are passed over, quit ends before the end."""
     monkeypatch.chdir(tmp_path)
-    code, out, err = run_script(
-        "# by hand", "", "1", "1", "drop m1", "state c1", "run 4", "undo", "export text run.txt", "quit", "dance"
-    )
-    assert (code, err) == (0, "")
+    lines = ("1", "1", "drop m1", "state c1", "run 4", "undo", "export text run.txt", "quit", "dance")
+    out = told("# by hand", "", *lines)
     assert "   3 ok 10/10  |                   Drop [fault]" in out and "x> InitProducerIdRequest" in out
     assert "c1 after step 3" in out and "stopped at step 7" in out and "at step 3 of 3, main" in out
     assert "dance" not in out
@@ -279,11 +241,11 @@ def test_export_writes_each_form_and_replaces_nothing_unasked(
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
 
 
-@pytest.mark.parametrize("what", [MODEL, "transactions/gist", "leaders-crash", "compaction/pulsar", "rolling-restart"])
+@pytest.mark.parametrize("what", [TXN, "transactions/gist", "leaders-crash", "compaction/pulsar", "rolling-restart"])
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_screen_fits_at_any_size(what: str, columns: int, rows: int) -> None:
     """Exactly as many lines as there is room for, none longer than the screen is wide; the run, a text, a refusal."""
-    console = console_of(LiveSession(open_what(what)))
+    console = console_of(opened(what))
     screen = DemoScreen(console)
     for line in ("", "faults on", "run 30 until end", "help", "rewind 7", "state"):
         console.do(line)
@@ -301,7 +263,7 @@ def test_screen_fits_at_any_size(what: str, columns: int, rows: int) -> None:
 
 def test_screen_marks_what_does_not_fit() -> None:
     """Lines that are left out are counted, and PageUp shows where it is."""
-    console = console_of(LiveSession(open_what(MODEL)))
+    console = console_of(opened())
     console.do("faults on")
     console.do("run 30")
     console.session.run()
@@ -316,8 +278,7 @@ def test_screen_marks_what_does_not_fit() -> None:
 
 def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
     """What a step is in the spec, with the values that its guards read; per instance why an action is not possible."""
-    code, out, err = run_script("tour zombie", "forward 2", "spec", "why ReceiveInitProducerIdRequest")
-    assert (code, err) == (0, "")
+    out = told("tour zombie", "forward 2", "spec", "why ReceiveInitProducerIdRequest")
     assert "is ReceiveInitPidRequest and then CommitTxnLogAppend in the spec" in out
     assert "guards, here" in out and "guards, in the spec" in out
     assert "not ReceiveInitProducerIdRequest(b1,c2)\n      no Request is on its way to b1" in out
@@ -325,24 +286,20 @@ def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
 
 def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
     """The tour of the leaked ledger is longer than need be; the link is opened as the run it was made of."""
-    code, out, err = run_script("tour pc-01", "forward end", "shrink", "link", "where", "branches")
-    assert (code, err) == (0, "")
+    out = told("tour pc-01", "forward end", "shrink", "link", "where", "branches")
     assert "27 steps became 22; they are the branch shrunk" in out and "* shrunk: 22 steps" in out
     digest = re.search(r"digest +([0-9a-f]{64})", out)
     link = next(line for line in out.splitlines() if line.startswith("#trail="))
-    code, again, err = run_script(f"load {link}", "where")
-    assert (code, err) == (0, "") and digest is not None
+    again = told(f"load {link}", "where")
+    assert digest is not None
     assert "the link: at step 22 of 22, violates NoLeak" in again and digest[1] in again
 
 
 def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
     """It is worked out beside the session, and its answer comes when it is there."""
-    person.say(f"load {TRAILS / 's4-copied-tail.trail.jsonl'}")
-    person.wait("violates LogsAgreeUpToHwm")
-    person.say("shrink")
-    person.wait("8 steps became 8, and there is no shorter one; they are the branch shrunk", "step 8, shrunk")
-    person.say("why Dance")
-    person.wait("no action 'Dance' was possible anywhere near")
+    person.say(f"load {TRAILS / 's4-copied-tail.trail.jsonl'}", "violates LogsAgreeUpToHwm")
+    person.say("shrink", "8 steps became 8, and there is no shorter one; they are the branch shrunk", "step 8, shrunk")
+    person.say("why Dance", "no action 'Dance' was possible anywhere near")
 
 
 def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
@@ -351,7 +308,7 @@ def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
     table = page.partition("\n| verb | |\n")[2].partition("\n\n")[0]
     documented = {usage.replace("\\|", "|") for line in table.splitlines() if line.startswith("| `")
                   for usage in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
-    verbs = console_of(LiveSession(open_what(MODEL))).verbs.values()
+    verbs = console_of(opened()).verbs.values()
     assert documented == {verb.usage for verb in verbs} | {"N"}
 
 

@@ -6,15 +6,13 @@ import re
 from pathlib import Path
 
 from support.commands.pseudo_terminal import INTERRUPT, Person
-from support.demo.scripts import MODEL, run_script
+from support.demo.sessions import TXN, run_script, told
 
 
 def test_session_that_is_left_is_listed_and_reopened() -> None:
     """Its steps are there again, go on, and undo leads back over what was opened."""
-    lines = ("1", "2", "open happy-path", "1", "sessions", "reopen 1", "sessions", "1", "undo", "undo", "where")
-    code, out, err = run_script(*lines)
-    assert (code, err) == (0, "")
-    assert f"  1  {MODEL}: step 2 of 2" in out and "  2  happy-path: step 1 of 1" in out
+    out = told("1", "2", "open happy-path", "1", "sessions", "reopen 1", "sessions", "1", "undo", "undo", "where")
+    assert f"  1  {TXN}: step 2 of 2" in out and "  2  happy-path: step 1 of 1" in out
     _, _, after = out.partition("> reopen 1")
     assert "at step 2 of 2, no violation" in after
     assert "step 1 of 1 branch main" in " ".join(after.split("> where")[1].split())
@@ -25,8 +23,7 @@ def test_session_that_is_left_is_listed_and_reopened() -> None:
 
 def test_violation_is_found_and_shrunk() -> None:
     """The hit is shown, with the strategy and the seed; undo leads back to the run that was made by hand."""
-    code, out, err = run_script("1", "find 900", "shrink", "undo", "undo", "undo", "where", what="s4-copied-tail")
-    assert (code, err) == (0, "")
+    out = told("1", "find 900", "shrink", "undo", "undo", "undo", "where", what="s4-copied-tail")
     assert "violates LogsAgreeUpToHwm: " in out and "; shrink makes it shorter, undo leads back" in out
     assert "they are the branch shrunk" in out
     assert "step 1 of 1 branch main" in " ".join(out.split("> where")[1].split())
@@ -40,23 +37,19 @@ def test_search_without_a_hit_says_how_much_it_tried() -> None:
 
 def test_search_at_the_terminal_shows_how_far_it_is_and_is_given_up(tmp_path: Path) -> None:
     """Ctrl-C ends it, and the keys are free meanwhile."""
-    with Person("demo", "--terminal", MODEL, folder=tmp_path) as person:
+    with Person("demo", "--terminal", TXN, folder=tmp_path) as person:
         person.wait("can happen")
-        person.say("find 1000000")
-        person.wait("of 1,000,000 runs,", "a second, at most", "Ctrl-C gives up")
-        person.type(INTERRUPT)
-        person.wait("gave up looking for a violation")
+        person.say("find 1000000", "of 1,000,000 runs,", "a second, at most", "Ctrl-C gives up")
+        person.type(INTERRUPT, "gave up looking for a violation")
         assert person.still_sees("gave up looking for a violation", 1), "what was given up does not report any more"
-        person.say("1")
-        person.wait("step 1,")
+        person.say("1", "step 1,")
         person.say("quit")
         assert person.ended() == 0
 
 
 def test_run_says_what_it_came_to() -> None:
     """That no property broke, in how many steps, and why it went no further."""
-    code, out, err = run_script("run", what="happy-path")
-    assert (code, err) == (0, "")
+    out = told("run", what="happy-path")
     assert ": no property broke in 14 steps: no step is possible any more" in out
 
 
@@ -73,18 +66,16 @@ def test_run_leaves_faults_alone_on_request() -> None:
 def test_why_not_blames_the_spent_budget() -> None:
     """After the only election while somebody leads, the loop that the budget ends is named, and not that one leads."""
     lines = ("ControllerElectLeader(r2)", "ControllerElectLeader(r1)", "why ControllerElectLeader")
-    code, out, err = run_script(*lines, what="replication/kip-320/actors")
-    assert (code, err) == (0, "")
-    told = out.partition("> why")[2]
-    assert re.findall(r"not ControllerElectLeader\((r\d)\)", told) == ["r1", "r2"]
+    out = told(*lines, what="replication/kip-320/actors")
+    answer = out.partition("> why")[2]
+    assert re.findall(r"not ControllerElectLeader\((r\d)\)", answer) == ["r1", "r2"]
     for said in ("for replica in self.replicas if local.elections else ()", "local.elections = 0"):
-        assert told.count(said) == 2
+        assert answer.count(said) == 2
     assert "q.leader is None" not in out
 
 
 def test_tour_says_its_sizes_and_that_faults_are_off() -> None:
     """As soon as it is opened."""
-    code, out, err = run_script("tour commit")
-    assert (code, err) == (0, "")
+    out = told("tour commit")
     assert "The cluster of this tour has producers 1, idempotent-producers 0, brokers 2" in out
     assert "faults are off." in out

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.demo.scripts import run_script
 from support.demo.served_site import Site
-from support.demo.sessions import opened
+from support.demo.sessions import going, opened, run_script, told, toured
 from support.demo.verbs import snapshot
 
 from harness.demo.session.as_json import logs_json
@@ -29,10 +28,7 @@ def logs(session: LiveSession, step: int) -> list[dict[str, Any]]:
 def interleaved() -> LiveSession:
     """A session at a state in which a partition has an open record, a committed one, and what a consumer got."""
     for seed in range(40):
-        session = opened(INTERLEAVED)
-        session.set_strategy("random", seed, False)
-        session.start("end", 90)
-        session.run()
+        session = going(opened(INTERLEAVED), 90, strategy="random", seed=seed, inject_faults=False)
         for step in range(session.at, 0, -1):
             for log in logs(session, step):
                 if {entry["kind"] for entry in log["entries"]} >= {"open", "committed"}:
@@ -90,21 +86,17 @@ def test_terminal_shows_topics(interleaved: LiveSession) -> None:
 
 def test_topics_of_an_earlier_step_and_of_a_model_that_has_none() -> None:
     """An empty log has its marks; what cannot be shown is refused in a sentence."""
-    code, out, _ = run_script("run 40", "topics at 0", what=INTERLEAVED)
-    assert code == 0 and "T-0 at b2 after step 0\n  -- LSO, HW, r1" in out
-    code, _, said = run_script("topics at x", what=INTERLEAVED)
-    assert (code, "topics [at N] takes no arguments" in said) == (2, True)
-    code, _, said = run_script("topics", what=WITHOUT)
-    assert (code, "has no topics" in said) == (2, True)
+    assert "T-0 at b2 after step 0\n  -- LSO, HW, r1" in told("run 40", "topics at 0", what=INTERLEAVED)
+    for line, what, said in (("topics at x", INTERLEAVED, "topics [at N] takes no arguments"),
+                             ("topics", WITHOUT, "has no topics")):
+        code, _, err = run_script(line, what=what)
+        assert (code, said in err) == (2, True)
 
 
 def test_replicated_logs_are_shown_replica_by_replica() -> None:
     """A replica's log has its records with their epochs, and its high watermark."""
-    session = opened(WITHOUT)
-    assert session.model.logs is None
-    session.tour("rp-01")
-    session.forward(9)
-    leader, follower = logs(session, 9)
+    assert opened(WITHOUT).model.logs is None
+    leader, follower = logs(toured("rp-01", 9), 9)
     assert [(log["holder"], log["marks"][0]["offset"]) for log in (leader, follower)] == [("r1", 1), ("r2", 0)]
     assert [[entry["text"] for entry in log["entries"]] for log in (leader, follower)] == [["p1-1"], ["p1-1"]]
     assert leader["details"] == {"leader": "r1", "leader epoch": "0", "ISR": "r1, r2"}

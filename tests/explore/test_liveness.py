@@ -8,12 +8,12 @@ that it leads back to (null: it stays in the last one). Ours must not be longer,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
 import attrs
 import pytest
+from support.mutants.spec_mutations import Mutate, doing
 from support.paths import DATA
 from support.searches.lassos import checked, violated, why_not
 from support.searches.plain_graph import plain_graph
@@ -21,7 +21,7 @@ from support.searches.plain_graph import plain_graph
 from harness.explore.liveness.check import Lasso
 from harness.explore.liveness.graph import StateGraph
 from harness.explore.liveness.lasso import why_no_counterexample
-from harness.model import Message, Model, Process, Step, View, find_model
+from harness.model import Model, Step, View, find_model
 from harness.model.spec import processes
 from kafka_proto.replication.specs.kafka_replication import leader_expand_isr
 from kafka_proto.replication.specs.names import names
@@ -103,40 +103,13 @@ def test_liveness_flaw_is_found_as_written_and_gone_when_repaired(
     assert checked(made(name, sizes, {"repair": flaw}), property_name) is None
 
 
-class Mutant(Process):
-    """A process whose steps are changed, or left out."""
-
-    def __init__(self, process: Process, change: Callable[[Step], Step | None]) -> None:
-        self.name, self.has_inbox = process.name, process.has_inbox
-        self._process = process
-        self._change = change
-
-    def steps(self, view: View) -> Iterable[Step]:
-        return [step for one in self._process.steps(view) if (step := self._change(one)) is not None]
-
-    def receive(self, view: View, message: Message) -> Iterable[Step]:
-        return [step for one in self._process.receive(view, message) if (step := self._change(one)) is not None]
+def without(action: str, **nothing: tuple[()]) -> Mutate:
+    """Let an action's steps send nothing, or not write anything either but consume their message."""
+    return doing(lambda view, step: attrs.evolve(step, **nothing), action)
 
 
-def mutated(model: Model, change: Callable[[Step], Step | None]) -> Model:
-    """Return a model with every step changed."""
-    return attrs.evolve(model, processes=tuple(Mutant(process, change) for process in model.processes))
-
-
-def without_answer(action: str) -> Callable[[Step], Step]:
-    """Let an action's steps send nothing."""
-    return lambda step: attrs.evolve(step, sent=()) if step.action == action else step
-
-
-def ignoring(action: str) -> Callable[[Step], Step]:
-    """Let an action's steps consume their message and do nothing else."""
-    return lambda step: attrs.evolve(step, sent=(), writes=()) if step.action == action else step
-
-
-def refused(step: Step) -> Step:
+def refused(view: View, step: Step) -> Step:
     """Let diary 01's coordinators refuse everybody: what is sent is the answer to a request for another one."""
-    if step.action != "ReceiveInitPidRequest":
-        return step
     broker, client = step.args
     refusal = InitPidResponse(SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, source=broker, dest=client)
     return attrs.evolve(step, writes=(), sent=(refusal,))
@@ -148,23 +121,23 @@ ONE_PAIR = {"clients": 1, "brokers": 1, **SMALL}
 COMPACTION = {"messages": 1, "compactions": 2, "keys": 1, "values": 1, "crashes": 0}
 
 
-@pytest.mark.parametrize(("name", "sizes", "property_name", "fairness", "change", "length", "back_to"), [
-    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without_answer("CompleteInitPidRequest"), 4, None),
-    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", refused, 6, 4),
-    *((name, ONE_ELECTION, prop, "spec", change, length, None)
-      for name in ("transactions/diary-02", "transactions/gist", "transactions/repaired") for prop, change, length in (
-          (ALL_GET_PID, without_answer(COMMIT), 4), (ONE_ADDS_ALL, ignoring(RECEIVE_ADD), 7))),
+@pytest.mark.parametrize(("name", "sizes", "property_name", "fairness", "mutate", "length", "back_to"), [
+    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", without("CompleteInitPidRequest", sent=()), 4, None),
+    ("transactions/diary-01", ONE_PAIR, ALL_GET_PID, "spec", doing(refused, "ReceiveInitPidRequest"), 6, 4),
+    *((name, ONE_ELECTION, prop, "spec", mutate, length, None)
+      for name in ("transactions/diary-02", "transactions/gist", "transactions/repaired") for prop, mutate, length in (
+          (ALL_GET_PID, without(COMMIT, sent=()), 4), (ONE_ADDS_ALL, without(RECEIVE_ADD, sent=(), writes=()), 7))),
     ("compaction/pulsar", COMPACTION, "Termination", "next",
-     lambda step: None if step.action == "CompactorPhaseTwoWrite" else step, 3, None),
+     doing(lambda view, step: None, "CompactorPhaseTwoWrite"), 3, None),
 ])
 def test_liveness_property_is_violated_by_a_mutated_step(
-    name: str, sizes: dict[str, int], property_name: str, fairness: str, change: Callable[[Step], Step | None],
-    length: int, back_to: int | None,
+    name: str, sizes: dict[str, int], property_name: str, fairness: str, mutate: Mutate, length: int,
+    back_to: int | None,
 ) -> None:
     """Every temporal property of every module holds, and fails with a shortest lasso once a step is mutated."""
     model = made(name, sizes, {"producer": "true"} if name == "compaction/pulsar" else {})
     assert checked(model, property_name, fairness) is None
-    lasso = violated(mutated(model, change), property_name, fairness)
+    lasso = violated(mutate(model), property_name, fairness)
     assert (lasso.length, lasso.back_to) == (length, back_to)
 
 

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 import trio
+from support.runs.made_runs import first_bad, runs_of, scenario_runs
+from support.runs.named_runs import scenario_of
 from support.searches.plain_search import search
 from support.toys import own_protocols
 from support.toys.own_protocols import LOCK_SERVICE
 
 import harness
-from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
+from harness.model import NO_FAULTS, Faults, Scenario, find_model, model_of
 from harness.record import Recorder, read_trail
-from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.strategies.by_name import NAMES
 from harness.simulate.trails.replay import replay_plain, spelled_out
-from harness.simulate.trails.shrink import shrink
+from harness.simulate.trails.shrink import Shrunk, shrink
 
 FLAWED, REPAIRED = "double-release", "double-release-repaired"
 ALL_CLAIMS = ("MutualExclusion", "EveryRequestIsGranted")
@@ -40,27 +42,11 @@ def registered() -> Iterator[None]:
         yield
 
 
-def scenario(name: str) -> Scenario:
-    found = find_scenario(name)
-    assert found is not None
-    return found
-
-
-def runs(tables: Tables, plan: Plan, strategy: str, most: int) -> Iterator[Run]:
-    """Yield the runs of a strategy until it has nothing more to try."""
-    strategies = Strategies(strategy)
-    for seed in range(most):
-        chosen = strategies.run(seed)
-        if chosen is None:
-            return
-        yield run_plain(tables, plan, chosen)
-
-
-def first_violation(name: str, strategy: str) -> tuple[Run, Tables]:
-    """Return the first run of a scenario that violates a claim, within the scenario's own number of runs."""
-    row = scenario(name)
-    tables = Tables(model_of(row))
-    return next(run for run in runs(tables, plan_of(row), strategy, row.runs) if not run.verdict.ok), tables
+def shrunk(row: Scenario, strategy: str) -> Shrunk:
+    """Shrink the first run that violates what a scenario expects, within its own number of runs."""
+    run = first_bad(scenario_runs(row, strategy, row.runs))
+    assert run is not None and run.verdict.violated == row.expected
+    return shrink(run.trail, tables=Tables(model_of(row)))
 
 
 def test_lock_service_is_one_short_file_that_imports_the_vocabulary_only() -> None:
@@ -106,9 +92,7 @@ def test_lock_service_hasty_breaks_mutual_exclusion_with_a_duplicate(network: st
 @pytest.mark.parametrize("strategy", ["random", "systematic"])
 def test_lock_service_flaw_is_found_shrunk_and_replayed(strategy: str, tmp_path: Path) -> None:
     """Simulation finds the flaw, shrinking makes it as short as can be, and the trail replays to one digest."""
-    run, tables = first_violation(FLAWED, strategy)
-    assert run.verdict.violated == scenario(FLAWED).expected
-    short = shrink(run.trail, tables=tables)
+    short = shrunk(scenario_of(FLAWED), strategy)
     assert short.has == SHORTEST < short.had
     short.trail.write(tmp_path / "short.trail.jsonl")
 
@@ -121,30 +105,23 @@ def test_lock_service_flaw_is_found_shrunk_and_replayed(strategy: str, tmp_path:
 
 def test_lock_service_shrunk_trail_is_proved_shortest_at_the_smallest_size() -> None:
     """With two clients the search behind the shrinking is complete, so it says that nothing shorter exists."""
-    row = attrs.evolve(scenario(FLAWED), sizes={"clients": 2})
-    tables = Tables(model_of(row))
-    run = next(run for run in runs(tables, plan_of(row), "random", row.runs) if not run.verdict.ok)
-    short = shrink(run.trail, tables=tables)
+    short = shrunk(attrs.evolve(scenario_of(FLAWED), sizes={"clients": 2}), "random")
     assert (short.has, short.proved) == (SHORTEST, True)
 
 
 def test_lock_service_repaired_scenario_differs_in_the_variant_only() -> None:
     """The flawed row and its repaired twin are the same but for name, setting and what is expected."""
-    flawed = scenario(FLAWED)
-    assert flawed.repaired == REPAIRED
-    changed = {
-        field.name
-        for field in attrs.fields(Scenario)
-        if getattr(flawed, field.name) != getattr(scenario(REPAIRED), field.name)
-    }
+    flawed, repaired = (attrs.asdict(scenario_of(name), recurse=False) for name in (FLAWED, REPAIRED))
+    assert flawed["repaired"] == REPAIRED
+    changed = {name for name, value in flawed.items() if value != repaired[name]}
     assert changed == {"name", "settings", "expected", "repaired"}
 
 
 @pytest.mark.parametrize("strategy", NAMES)
 def test_lock_service_repaired_stays_silent(strategy: str) -> None:
     """In the scenario that breaks the hasty variant, hundreds of runs break nothing and reach the witness."""
-    row = scenario(REPAIRED)
-    made = list(runs(Tables(model_of(row)), plan_of(row), strategy, row.runs))
+    row = scenario_of(REPAIRED)
+    made = list(scenario_runs(row, strategy, row.runs))
     assert len(made) == row.runs
     assert [run.verdict for run in made if not run.verdict.ok] == []
     assert frozenset().union(*(run.witnessed for run in made)) == set(row.witnesses)
@@ -158,7 +135,7 @@ def test_lock_service_repaired_is_safe_under_every_fault(network: str, mode: str
         drop=2, duplicate=2, delay=2, reorder=2, partition=1, one_way=1, pause=1, skew=1, targets=("server", "c1")
     )
     tables = Tables(find_model("lock-service").make({"clients": 3, "leases": 4}, {}, network, faults))
-    made = list(runs(tables, Plan(("MutualExclusion",), mode=mode), "random", 200))
+    made = list(islice(runs_of(tables, Plan(("MutualExclusion",), mode=mode), "random"), 200))
     assert [run.verdict for run in made if not run.verdict.ok] == []
     assert any(run.witnessed for run in made)
 
@@ -175,7 +152,7 @@ def test_lock_service_repaired_is_safe_under_every_fault(network: str, mode: str
 def test_lock_service_grants_every_request_unless_a_message_is_lost(network: str, faults: Faults, fails: bool) -> None:
     """Nothing is sent twice, so one lost message leaves a client without the lock; copies and delays do not."""
     tables = Tables(find_model("lock-service").make({}, {}, network, faults))
-    failed = [run for run in runs(tables, Plan(ALL_CLAIMS), "random", 200) if not run.verdict.ok]
+    failed = [run for run in islice(runs_of(tables, Plan(ALL_CLAIMS), "random"), 200) if not run.verdict.ok]
     assert bool(failed) is fails
     assert {run.verdict.violated for run in failed} <= {"EveryRequestIsGranted"}
     for run in failed[:1]:

@@ -11,7 +11,6 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from support.runs.named_runs import run_of
 
 import harness
 from harness.model import Command, OperationFailed, Refusal, find_model
@@ -216,18 +215,6 @@ def test_operation_that_cannot_end_is_unknown() -> None:
     assert_replays(run)
 
 
-def test_error_of_an_application_is_handed_back_with_the_run() -> None:
-    """`run_application` ends the run and returns what the application raised."""
-
-    async def application(cluster: Cluster) -> None:
-        await cluster.client("c1").init_transactions()
-        raise LookupError("on purpose")
-
-    run, error = run_for(200, application)
-    assert isinstance(error, LookupError)
-    assert_replays(run)
-
-
 def test_application_runs_the_same_for_the_same_seed() -> None:
     """Application, seed and scenario make one run; another seed makes another one."""
 
@@ -302,22 +289,6 @@ def test_simulated_test_gets_each_run(out: Path) -> None:
     runs.clear()
     harness.simulated("happy-path", seeds=2)(runs.append)()
     assert [run.trail.seed for run in runs] == [0, 1, 2, 3]
-
-
-def test_simulated_test_that_raises_leaves_a_short_trail(out: Path) -> None:
-    """The trail of a test that raises is shrunk while the test still raises the same."""
-
-    @harness.simulated("exactly-once-zombie", seeds=[0])
-    def test_never_fenced(run: Run) -> None:
-        assert "ProducerIsFenced" not in run.witnessed, "somebody was fenced"
-
-    with pytest.raises(decorator.SimulationFailed, match="seed 0: the test raised AssertionError: somebody") as caught:
-        test_never_fenced()
-    path = out / "test_never_fenced.trail.jsonl"
-    assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
-    short = read_trail(path)
-    assert replay_plain(short).witnessed >= {"ProducerIsFenced"}
-    assert len(short.choices) < len(run_of("exactly-once-zombie").trail.choices)
 
 
 def test_simulated_test_on_a_flawed_scenario_says_what_is_violated(out: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,7 @@ from support.commands.command_line import call
 from support.runs.named_runs import scenario_of
 
 from harness.cli import commands
-from harness.model import Checked, Scenario, System, register, registry
+from harness.model import Checked
 from harness.record import read_trail
 from harness.record.search_results import code_digest
 from harness.simulate.hunting import hunt
@@ -166,21 +165,6 @@ def test_scoreboard_shows_a_strategy_that_missed_and_a_fair_ending(rows: dict[st
     assert lines[-1] == "0 of 1 scenario as expected, 2 not finished"
     endless = attrs.evolve(liveness, fair_cycle=False)
     assert any("steps, then 7 fair steps" in line for line in scoreboard((endless,), 1))
-
-
-@pytest.fixture
-def add(monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
-    """A function that registers scenarios for one test, whose hunt is made in this process."""
-    monkeypatch.setattr(registry, "_EXTRA", [])
-    monkeypatch.setattr(commands, "Hunt", partial(Hunt, processes=0))
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def add(*scenarios: Scenario) -> None:
-        register(System("wrong", (), scenarios))
-
-    yield add
-    monkeypatch.undo()
-    registry.systems.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "changed", "runs", "said"), [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -13,8 +12,7 @@ from support.commands.command_line import call
 from support.runs.named_runs import scenario_of
 from support.toys import toy_refinement as toy
 
-from harness.cli import commands
-from harness.model import Model, Scenario, System, register, registry
+from harness.model import Model, Scenario, System, register
 from harness.record import read_trail
 from harness.simulate.hunting.hunt import Hunt
 from harness.simulate.hunting.tasks import REFINEMENT
@@ -27,21 +25,13 @@ FAILS, DEPARTS = "toy-fails", "toy-departs"
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The toy and two flaws of it, whose hunt is made in this process."""
-    monkeypatch.setattr(registry, "_EXTRA", [])
-    monkeypatch.setattr(commands, "Hunt", partial(Hunt, processes=0))
-    monkeypatch.setenv("COLUMNS", "100")
+def registered(add: Callable[..., None]) -> None:
+    """The toy and two flaws of it."""
     system = toy.system()
     register(system)
     calm, = system.scenarios
-    register(System("flawed toys", (), (
-        attrs.evolve(calm, name=FAILS, settings={"flaw": "fails-on-old-values"}),
-        attrs.evolve(calm, name=DEPARTS, settings={"flaw": "takes-old-values"}),
-    )))
-    yield
-    monkeypatch.undo()
-    registry.systems.cache_clear()
+    add(attrs.evolve(calm, name=FAILS, settings={"flaw": "fails-on-old-values"}),
+        attrs.evolve(calm, name=DEPARTS, settings={"flaw": "takes-old-values"}))
 
 
 def test_exception_in_an_actor_is_a_finding_and_all_other_rows_are_judged(tmp_path: Path) -> None:

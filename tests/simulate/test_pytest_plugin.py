@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 
 import pytest
+from support.runs.named_runs import run_of
 
 from harness.record import read_trail
 from harness.simulate.trails.replay import replay_plain
@@ -20,7 +21,7 @@ import harness
 @harness.simulated("exactly-once-zombie", seeds=50)
 def test_never_fenced(run):
     """Fails with some seed."""
-    assert "ProducerIsFenced" not in run.witnessed
+    assert "ProducerIsFenced" not in run.witnessed, "somebody was fenced"
 
 
 @harness.simulated("exactly-once-zombie", seeds=50)
@@ -40,19 +41,23 @@ def test_seeds():
 
 
 def test_plugin_options_set_folder_and_seeds(pytester: pytest.Pytester) -> None:
-    """`--harness-out` says where trails go, `--harness-seeds` how many seeds are tried; the report lists the trails."""
+    """`--harness-out` says where trails go, `--harness-seeds` how many seeds are tried; the report lists the trails.
+
+    A trail is shrunk while the test still raises the same.
+    """
     pytester.makepyfile(SUITE)
     done = pytester.runpytest_subprocess("--harness-out", "trails", "--harness-seeds", "3", "-s")
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines([
         "*seeds: 3*",
-        "*SimulationFailed: seed 0: the test raised AssertionError*",
+        "*SimulationFailed: seed 0: the test raised AssertionError: somebody was fenced*",
         "*failed simulations*",
         "test_never_fenced: seed 0: the test raised AssertionError*",
         "  replay: kafka-proto replay trails/test_never_fenced.trail.jsonl",
     ])
-    trail = read_trail(pytester.path / "trails" / "test_never_fenced.trail.jsonl")
-    assert replay_plain(trail).witnessed >= {"ProducerIsFenced"}
+    short = read_trail(pytester.path / "trails" / "test_never_fenced.trail.jsonl")
+    assert replay_plain(short).witnessed >= {"ProducerIsFenced"}
+    assert len(short.choices) < len(run_of("exactly-once-zombie").trail.choices)
 
 
 FAILING = '''

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 import attrs
 import pytest
-from support.runs.named_runs import run_of, scenario_of, strategy_of
+from support.runs.made_runs import runs_of
+from support.runs.named_runs import run_of, scenario_of
 from support.searches.plain_search import search
 
 from harness.model import Faults, Refusal, Rule, find_model, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import Strategies
-from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.trails import shrink as shrinking
 from harness.simulate.trails.replay import replay_plain, spelled_out, try_choices
 from harness.simulate.trails.shrink import Shrunk, perturbing_part, shrink, shrink_while
@@ -49,15 +47,9 @@ def tables_of(name: str) -> Tables:
 @cache
 def failing(name: str, strategy: str) -> tuple[Run, ...]:
     """Return the first runs of a scenario under a strategy that violate what the scenario expects."""
-    scenario, runs = scenario_of(name), Strategies(strategy)
-    failed: list[Run] = []
-    for seed in count():
-        run = run_plain(tables_of(name), plan_of(scenario), strategy_of(runs, seed), Recorder())
-        if run.verdict.violated == scenario.expected:
-            failed.append(run)
-            if len(failed) == FOUND:
-                return tuple(failed)
-    raise AssertionError("not reached")
+    scenario = scenario_of(name)
+    runs = runs_of(tables_of(name), plan_of(scenario), strategy)
+    return tuple(islice((run for run in runs if run.verdict.violated == scenario.expected), FOUND))
 
 
 @cache
@@ -149,8 +141,7 @@ def test_shrinking_drops_faults_and_actors_and_reduces_sizes(monkeypatch: pytest
     monkeypatch.setattr(shrinking, "SEARCHED", 2_000)
     sizes = {"replicas": 3, "producers": 2, "consumers": 2, "records": 2, "elections": 3}
     tables = Tables(find_model("replication/truncate-to-high-watermark/actors").make(sizes, faults=FAULTY))
-    plan = Plan(("StrongIsr",))
-    runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in count())
+    runs = runs_of(tables, Plan(("StrongIsr",)), "random")
     found = islice((run for run in runs if not run.verdict.ok), 2)
     short, failed = min(((shrink(run.trail, tables=tables), run) for run in found), key=lambda pair: pair[0].has)
     faults = ("Drop", "Duplicate", "Delay", "Partition", "Pause", "Release", "Heal", "Resume")

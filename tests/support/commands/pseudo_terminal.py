@@ -61,13 +61,14 @@ class Person:
         """Put the cursor where the command does not expect it, as a paint that is cut off does."""
         self.screen.cursor_position(5, 40)
 
-    def type(self, text: str) -> None:
-        """Press keys."""
+    def type(self, text: str, *shown: str) -> None:
+        """Press keys, and wait until all these texts are on the screen."""
         os.write(self._master, text.encode())
+        self.wait(*shown)
 
-    def say(self, line: str) -> None:
-        """Type a line."""
-        self.type(line + ENTER)
+    def say(self, line: str, *shown: str) -> None:
+        """Type a line, and wait likewise."""
+        self.type(line + ENTER, *shown)
 
     def look(self) -> list[str]:
         """Return the lines of the screen."""

@@ -69,7 +69,7 @@ def with_steps(model: Model, change: Callable[[View, Step], Step | None]) -> Mod
     return attrs.evolve(model, processes=tuple(Mutant(process, change) for process in model.processes))
 
 
-def doing(change: Callable[[View, Step], Step], *actions: str) -> Mutate:
+def doing(change: Callable[[View, Step], Step | None], *actions: str) -> Mutate:
     """Change the steps of an action, by whichever of these names the model calls it."""
     return lambda model: with_steps(model, lambda view, step: change(view, step) if step.action in actions else step)
 
