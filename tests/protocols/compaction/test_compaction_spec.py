@@ -8,13 +8,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import pytest
-from support.mutants.compaction_spec_mutants import MUTANTS
-from support.mutants.spec_mutations import with_steps
+from support.mutants.spec_mutations import COMPACTION_MUTATIONS, Mutate
 from support.paths import DATA
 from support.searches.lassos import checked
 from support.searches.plain_search import search
@@ -26,7 +24,7 @@ from compaction.properties import CHECKED
 from compaction.reader import Position, next_message, read_twice, view_from_earliest
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import spec_variables
-from harness.model import FrozenMap, Model, Refusal, State, Step, Value, View
+from harness.model import FrozenMap, Model, Refusal, State, Value, View
 from harness.record.tla_values import tla_encode
 
 GRAPH = "compaction_M2C2K1V1_producer_retainFalse_crash1.json.gz"
@@ -167,14 +165,13 @@ def test_compaction_invariants_follow_the_module_for_any_ledger() -> None:
             assert (twice.reason(view) is None) == once
 
 
-@pytest.mark.parametrize(("name", "change", "states"), MUTANTS, ids=[name for name, *_ in MUTANTS])
-def test_compaction_invariant_is_violated_by_a_mutated_step(
-    name: str, change: Callable[[View, Step], Step], states: int
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "mutate", "states"), COMPACTION_MUTATIONS, ids=[name for name, *_ in COMPACTION_MUTATIONS])
+def test_compaction_invariant_is_violated_by_a_mutated_step(name: str, mutate: Mutate, states: int) -> None:
     """Without the mutation the invariant holds (S12 repaired where need be), with it it fails as early as it can."""
     model = made("13110", producer="true", repair="S12" if name == "DuplicateNullKeyMessage" else "")
     assert search(model, (name,)).violated is None
-    found = search(with_steps(model, change), (name,))
+    found = search(mutate(model), (name,))
     assert (found.violated, found.depth) == (name, states)
 
 

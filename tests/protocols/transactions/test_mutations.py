@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.mutants import compaction_spec_mutants, replication_mutants, spec_mutations
+from support.mutants import replication_mutants, spec_mutations
 from support.mutants.spec_mutations import MUTATIONS, WITNESSES, WRITTEN, Mutation, Witness, Written, keeps, made
 from support.searches.plain_search import PlainResult, search
 
@@ -98,7 +98,7 @@ def test_witness_is_reached_by_the_sound_model_and_not_without_its_step(row: Wit
 
 def test_ledger_may_be_written_in_any_order() -> None:
     """No invariant of compaction is about the order of a ledger: backwards, they hold and fail as before."""
-    backwards = spec_mutations.doing(spec_mutations.writes_backwards, "CompactorPhaseTwoWrite")
+    backwards = spec_mutations.writes(spec_mutations.written_backwards, "CompactorPhaseTwoWrite")
     sound = backwards(made(spec_mutations.PULSAR, spec_mutations.COMPACTION))
     assert search(sound, keeps(sound)).violated is None
     flawed = find_model(spec_mutations.PULSAR).make(spec_mutations.COMPACTION, {"producer": "true"})
@@ -109,7 +109,7 @@ def test_ledger_may_be_written_in_any_order() -> None:
 ELSEWHERE = {
     spec_mutations.KIP_320: [name for name, *_ in replication_mutants.KIP_320_MUTANTS],
     spec_mutations.ASYNC_ISR: [name for name, *_ in replication_mutants.ASYNC_ISR_MUTANTS],
-    spec_mutations.PULSAR: [name for name, *_ in compaction_spec_mutants.MUTANTS],
+    spec_mutations.PULSAR: [name for name, *_ in spec_mutations.COMPACTION_MUTATIONS],
 }
 """The invariants for which the tests of single models have mutations."""
 

@@ -84,9 +84,10 @@ def instead(changes: Callable[..., Iterable[Change]], *actions: str) -> Mutate:
     return mutate
 
 
-def writing(step: Step, wrong: Callable[[str, Value], Value]) -> Step:
-    """Return a step that writes something else; `wrong` gets the variable (`tc_log`) and what it was to be."""
-    return attrs.evolve(step, writes=tuple((name, wrong(parts(name)[0], value)) for name, value in step.writes))
+def writes(wrong: Callable[[str, Any], Value], *actions: str) -> Mutate:
+    """Have steps write something else; `wrong` gets the variable (`tc_log`) and what it was to be."""
+    return doing(lambda view, step: attrs.evolve(
+        step, writes=tuple((name, wrong(parts(name)[0], value)) for name, value in step.writes)), *actions)
 
 
 def leaves(left_out: Callable[[str, Step], bool], *actions: str) -> Mutate:
@@ -145,41 +146,29 @@ def skips_a_message(view: View, step: Step) -> Step:
     return attrs.evolve(step, writes=tuple(writes))
 
 
-def writes_backwards(view: View, step: Step) -> Step:
-    """The compactor writes a ledger last message first; that is not wrong."""
-
-    def wrong(variable: str, value: Any) -> Value:
-        return value[::-1] if variable == "compactedLedgers" else value
-
-    return writing(step, wrong)
-
-
-def elects_in_the_same_epoch(view: View, step: Step) -> Step:
-    """The controller changes the leader and not the coordinator epoch."""
-
-    def wrong(variable: str, value: Any) -> Value:
-        if variable == "tc_log_metadata":
-            return attrs.evolve(value, cepoch=value.cepoch - 1)
-        return value - 1 if variable == "txn_log_epoch" else value
-
-    return writing(step, wrong)
-
-
-def loads_nothing(view: View, step: Step) -> Step:
+def nothing_loaded(variable: str, value: Any) -> Value:
     """An elected broker does not load the ids of the partition that it leads from now on."""
-    return writing(step, lambda variable, value: None if variable == "tc_tid_metadata" else value)
+    return None if variable == "tc_tid_metadata" else value
 
 
-def numbers_every_entry(view: View, step: Step) -> Step:
+def written_backwards(variable: str, value: Any) -> Value:
+    """The compactor writes a ledger last message first; that is not wrong."""
+    return value[::-1] if variable == "compactedLedgers" else value
+
+
+def elected_in_the_same_epoch(variable: str, value: Any) -> Value:
+    """The controller changes the leader and not the coordinator epoch."""
+    if variable == "tc_log_metadata":
+        return attrs.evolve(value, cepoch=value.cepoch - 1)
+    return value - 1 if variable == "txn_log_epoch" else value
+
+
+def every_entry_numbered(variable: str, value: Any) -> Value:
     """A coordinator gives an id that it knows another producer id: the length of the log."""
-
-    def wrong(variable: str, value: Any) -> Value:
-        if variable != "tc_log":
-            return value
-        *before, last = value
-        return (*before, attrs.evolve(last, transition=attrs.evolve(last.transition, pid=len(value))))
-
-    return writing(step, wrong)
+    if variable != "tc_log":
+        return value
+    *before, last = value
+    return (*before, attrs.evolve(last, transition=attrs.evolve(last.transition, pid=len(value))))
 
 
 def lets_anyone_in(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
@@ -249,7 +238,7 @@ MUTATIONS = (
              coordinators(2, 1, 0), 5, "an InitPidResponse carries IllegalState", also=("TypeOK",)),
     Mutation("ClientsHaveDifferentProducerEpochs", WITH_PARTITIONS, sends(epoch_0_again, "CommitTxnLogAppend"),
              coordinators(2, 1, 0), 9, "c1 and c2 both hold producer id 1 with epoch 0"),
-    Mutation("TCsHaveDifferentEpochs", WITH_PARTITIONS, doing(elects_in_the_same_epoch, *ELECTION),
+    Mutation("TCsHaveDifferentEpochs", WITH_PARTITIONS, writes(elected_in_the_same_epoch, *ELECTION),
              coordinators(1, 2, 1), 2, "b1 and b2 both believe to lead p1 in epoch 1"),
     Mutation("LogsAgreeUpToHwm", WITH_PARTITIONS, leaves(of_followers, "CommitTxnLogAppend"),
              coordinators(1, 2, 0), 4, "b1 and b2 hold different entries of p1 at offset 0"),
@@ -259,9 +248,9 @@ MUTATIONS = (
     Mutation("EffectiveHwmIsMonotonic", WITH_PARTITIONS, doing(begins_at_the_start, *ELECTION),
              coordinators(1, 2, 1), 5, "b2 leads p1 with high watermark 0, below b1's 1",
              also=("FollowersHoldNoUncommitted", "LogsAgreeUpToHwm")),
-    Mutation("CommittedTidKnown", WITH_PARTITIONS, doing(loads_nothing, *ELECTION),
+    Mutation("CommittedTidKnown", WITH_PARTITIONS, writes(nothing_loaded, *ELECTION),
              coordinators(1, 2, 1), 5, "b2 leads p1, whose log has tid1 with producer id 1, but has no metadata"),
-    Mutation("OnePidPerTid", WITH_PARTITIONS, doing(numbers_every_entry, "ReceiveInitPidRequest"),
+    Mutation("OnePidPerTid", WITH_PARTITIONS, writes(every_entry_numbered, "ReceiveInitPidRequest"),
              coordinators(2, 1, 0), 6, "in b1's log of p1, tid1 has the producer ids 1 and 2"),
     Mutation("MCTypeOk", WITHOUT_KIP_320, instead(replication_mutants.forgets_end_offset, "LeaderWrite"),
              epochs(0), 4, "replicaLog[r1][records] holds (Record(id=0, epoch=0),), which is not of its type"),
@@ -278,6 +267,19 @@ MUTATIONS = (
     Mutation("TypeSafe", (PULSAR,), doing(skips_a_message, "Producer"),
              COMPACTION, 2, "message 2 is sent, but message 1 is not"),
 )
+COMPACTION_MUTATIONS: tuple[tuple[str, Mutate, int], ...] = (
+    ("TypeSafe", writes(
+        lambda name, value: 9 if name == "compactionHorizon" else value, "CompactorPhaseTwoUpdateHorizon"), 6),
+    ("CompactionHorizonCorrectness", writes(
+        lambda name, value: value[:-1] if name == "compactedLedgers" else value, "CompactorPhaseTwoWrite"), 6),
+    ("CompactedLedgerLeak", leaves(
+        lambda name, step: parts(name)[0] == "compactedLedgers", "CompactorPhaseTwoDeleteLedger"), 16),
+    ("DuplicateNullKeyMessage", writes(
+        lambda name, value: value - 1 if name == "compactionHorizon" else value, "CompactorPhaseTwoUpdateContext"), 5),
+    ("ContextLedgerExists", writes(
+        lambda name, value: 2 if name == "compactedTopicContext" else value, "CompactorPhaseTwoUpdateContext"), 5),
+)
+"""Wrong steps of the compaction spec at another size: the invariant that each breaks, and after how many states."""
 
 
 @attrs.frozen

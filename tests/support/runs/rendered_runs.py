@@ -8,22 +8,7 @@ from functools import cache
 
 import attrs
 
-from harness.model import (
-    BAG,
-    NO_FAULTS,
-    Actor,
-    Faults,
-    Message,
-    Model,
-    Reason,
-    Rule,
-    Turn,
-    View,
-    always,
-    find_model,
-    persisted,
-    volatile,
-)
+from harness import model as m
 from harness.record import History, Recorder, header_of, history_of
 from harness.render import render
 from harness.render.timeline import Timeline, timeline_of
@@ -40,18 +25,18 @@ WIDE = {
 
 
 @attrs.frozen
-class Ping(Message):
+class Ping(m.Message):
     text: str
     number: int = 0
 
 
 @attrs.frozen
 class Talk:
-    said: int = persisted(default=0)
-    heard: tuple[int, ...] = volatile(default=())
+    said: int = m.persisted(default=0)
+    heard: tuple[int, ...] = m.volatile(default=())
 
 
-class Talker(Actor[Talk]):
+class Talker(m.Actor[Talk]):
     """Says three things to its peer, with every character that some format could choke on."""
 
     may_crash = True
@@ -61,27 +46,27 @@ class Talker(Actor[Talk]):
         self.name = name
         self.peer = peer
 
-    def step(self, local: Talk) -> Iterable[Turn[Talk]]:
+    def step(self, local: Talk) -> Iterable[m.Turn[Talk]]:
         if local.said < 3:
             ping = Ping('a; #1: <b> & "c" %% $$', local.said, source=self.name, dest=self.peer)
-            yield Turn("Say", (self.name,), attrs.evolve(local, said=local.said + 1), (ping,), flush=True)
+            yield m.Turn("Say", (self.name,), attrs.evolve(local, said=local.said + 1), (ping,), flush=True)
 
-    def on_message(self, local: Talk, message: Message) -> Iterable[Turn[Talk]]:
+    def on_message(self, local: Talk, message: m.Message) -> Iterable[m.Turn[Talk]]:
         assert isinstance(message, Ping)
-        yield Turn("Hear", (self.name, message.source), attrs.evolve(local, heard=(*local.heard, message.number)))
+        yield m.Turn("Hear", (self.name, message.source), attrs.evolve(local, heard=(*local.heard, message.number)))
 
 
-def talk(faults: Faults) -> Model:
+def talk(faults: m.Faults) -> m.Model:
     """Return two talkers whose names Mermaid could take for its own syntax."""
 
-    def in_order(view: View, name: str) -> Reason:
+    def in_order(view: m.View, name: str) -> m.Reason:
         heard = view[name].heard
         return None if list(heard) == sorted(set(heard)) else f"{name} heard {heard}; <not> in order & once"
 
     names = ("end", "node-2")
-    return Model(
-        "talk", (Talker(*names), Talker(*reversed(names))), ({},), BAG, faults,
-        (always("InOrder", in_order, over=names),), types=(Ping, Talk),
+    return m.Model(
+        "talk", (Talker(*names), Talker(*reversed(names))), ({},), m.BAG, faults,
+        (m.always("InOrder", in_order, over=names),), types=(Ping, Talk),
     )
 
 
@@ -89,7 +74,7 @@ def talk(faults: Faults) -> Model:
 class Case:
     """A recorded run with all it takes to render it."""
 
-    model: Model
+    model: m.Model
     run: Run
     history: History
 
@@ -100,14 +85,14 @@ class Case:
         return render(self.history, self.model, form, width, self.run.trail.fair_from)
 
 
-def record(model: Model, plan: Plan, seed: int, tables: Tables) -> Case:
+def record(model: m.Model, plan: Plan, seed: int, tables: Tables) -> Case:
     run = run_plain(tables, plan, RandomStrategy(seed), Recorder())
     assert run.recorder is not None
     header = header_of(run.trail, model, "plain")
     return Case(model, run, history_of(header, run.recorder, run.verdict.to_json(), model))
 
 
-def search(model: Model, plan: Plan, *, fails: bool = False, acts: frozenset[str] = frozenset()) -> Case:
+def search(model: m.Model, plan: Plan, *, fails: bool = False, acts: frozenset[str] = frozenset()) -> Case:
     """Return the first run that fails or holds as asked and has all the actions."""
     tables = Tables(model)
     for seed in range(3000):
@@ -118,14 +103,14 @@ def search(model: Model, plan: Plan, *, fails: bool = False, acts: frozenset[str
     raise AssertionError(f"no such run of {model.name}")
 
 
-def spec(model: str, sizes: dict[str, int], faults: Faults = NO_FAULTS) -> Model:
-    return find_model(model).make(sizes, faults=faults)
+def spec(model: str, sizes: dict[str, int], faults: m.Faults = m.NO_FAULTS) -> m.Model:
+    return m.find_model(model).make(sizes, faults=faults)
 
 
 @cache
 def case(name: str) -> Case:
     """Return a run by its name in `RUNS`."""
-    every = Faults(drop=1, duplicate=1, delay=1, pause=1, crash=1, targets=("end", "node-2"))
+    every = m.Faults(drop=1, duplicate=1, delay=1, pause=1, crash=1, targets=("end", "node-2"))
     match name:
         case "holds":
             return search(spec("transactions/repaired", SIZES), Plan(("LogsAgreeUpToHwm",)))
@@ -138,13 +123,13 @@ def case(name: str) -> Case:
         case "wide":
             return search(spec("transactions/repaired", WIDE), Plan(()), acts=frozenset({"ElectLeader"}))
         case "actors":
-            faults = Faults(drop=2, duplicate=1, delay=1, crash=1, targets=("b1", "b2"))
+            faults = m.Faults(drop=2, duplicate=1, delay=1, crash=1, targets=("b1", "b2"))
             model = spec("kafka/4.0", {"producers": 2}, faults)
             return search(model, Plan((), steps=80, mode="timed"), acts=frozenset({"Crash"}))
         case "faults":
             acts = frozenset({"Drop", "Duplicate", "Delay", "Release", "Pause", "Crash", "Restart", "Hear"})
             return search(talk(every), Plan((), steps=60), acts=acts)
         case "rules":
-            rules = (Rule("drop", nth=1), Rule("duplicate", nth=2), Rule("delay", source="end"))
-            return search(talk(Faults(rules=rules)), Plan(("InOrder",)), fails=True)
+            rules = (m.Rule("drop", nth=1), m.Rule("duplicate", nth=2), m.Rule("delay", source="end"))
+            return search(talk(m.Faults(rules=rules)), Plan(("InOrder",)), fails=True)
     raise AssertionError(name)

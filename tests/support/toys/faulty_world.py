@@ -6,91 +6,76 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from harness.model import (
-    BAG,
-    Actor,
-    Choice,
-    Faults,
-    Gate,
-    Kind,
-    Message,
-    Model,
-    Network,
-    State,
-    Turn,
-    View,
-    persisted,
-    volatile,
-)
+from harness import model as m
 
 
 @attrs.frozen
-class Note(Message):
+class Note(m.Message):
     n: int
 
 
 @attrs.frozen
-class Memo(Message):
+class Memo(m.Message):
     n: int
 
 
 @attrs.frozen
 class Diary:
-    heard: tuple[int, ...] = persisted(default=())
-    outbox: tuple[Message, ...] = volatile(default=())
-    dirty: bool = volatile(default=False)
+    heard: tuple[int, ...] = m.persisted(default=())
+    outbox: tuple[m.Message, ...] = m.volatile(default=())
+    dirty: bool = m.volatile(default=False)
 
 
-class Peer(Actor[Diary]):
+class Peer(m.Actor[Diary]):
     """Sends what is in its outbox, writes down what it hears, and flushes that when it likes."""
 
     may_crash = True
 
-    def __init__(self, name: str, *outbox: Message) -> None:
+    def __init__(self, name: str, *outbox: m.Message) -> None:
         self.name = name
         self.initial = Diary(outbox=outbox)
 
-    def step(self, local: Diary) -> Iterable[Turn[Diary]]:
+    def step(self, local: Diary) -> Iterable[m.Turn[Diary]]:
         if local.outbox:
             first, *rest = local.outbox
-            yield Turn("Send", (self.name,), attrs.evolve(local, outbox=tuple(rest)), (first,))
+            yield m.Turn("Send", (self.name,), attrs.evolve(local, outbox=tuple(rest)), (first,))
         if local.dirty:
-            yield Turn("Flush", (self.name,), attrs.evolve(local, dirty=False), flush=True)
+            yield m.Turn("Flush", (self.name,), attrs.evolve(local, dirty=False), flush=True)
 
-    def on_message(self, local: Diary, message: Message) -> Iterable[Turn[Diary]]:
+    def on_message(self, local: Diary, message: m.Message) -> Iterable[m.Turn[Diary]]:
         assert isinstance(message, Note | Memo)
-        yield Turn("Hear", (self.name,), attrs.evolve(local, heard=(*local.heard, message.n), dirty=True))
+        yield m.Turn("Hear", (self.name,), attrs.evolve(local, heard=(*local.heard, message.n), dirty=True))
 
 
 class World:
     """A model and the state it is in: takes steps by the beginning of their labels, by the reference semantics."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: m.Model) -> None:
         self.model = model
-        self.state: State = model.initial_states()[0]
+        self.state: m.State = model.initial_states()[0]
         self.before = self.state
 
     @property
     def labels(self) -> list[str]:
         return [choice.label for choice in self.model.choices(self.state)]
 
-    def take(self, *labels: str) -> Choice:
+    def take(self, *labels: str) -> m.Choice:
         """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
         for label in labels:
             (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
             self.before, self.state = self.state, self.model.apply(self.state, choice)
         return choice
 
-    def lost(self, label: str) -> tuple[Message, ...]:
+    def lost(self, label: str) -> tuple[m.Message, ...]:
         """Return the messages that are lost when a step is taken, and take it."""
         before = self.state
-        return self.model.effects(View(before), self.take(label).step).lost
+        return self.model.effects(m.View(before), self.take(label).step).lost
 
     def settle(self) -> None:
         """Send and deliver until nothing is left to do without faults and mending."""
-        self.go_on(lambda choice: choice.step.kind is Kind.STEP)
+        self.go_on(lambda choice: choice.step.kind is m.Kind.STEP)
 
-    def go_on(self, wanted: Callable[[Choice], bool], at: int = 0) -> None:
+    def go_on(self, wanted: Callable[[m.Choice], bool], at: int = 0) -> None:
         """Take steps of a kind until there are none, whichever of those that are possible stands at this place."""
         while going := list(filter(wanted, self.model.choices(self.state))):
             self.state = self.model.apply(self.state, going[at])
@@ -102,8 +87,8 @@ class World:
         found: tuple[int, ...] = self.state[name].heard
         return found
 
-    def gate(self, name: str = "z") -> Gate:
-        found: Gate = self.state[f"gate[{name}]"]
+    def gate(self, name: str = "z") -> m.Gate:
+        found: m.Gate = self.state[f"gate[{name}]"]
         return found
 
 
@@ -111,7 +96,7 @@ def note(n: int, source: str = "a", dest: str = "z") -> Note:
     return Note(n, source=source, dest=dest)
 
 
-def world(*sent: Message, faults: Faults, network: Network = BAG) -> World:
+def world(*sent: m.Message, faults: m.Faults, network: m.Network = m.BAG) -> World:
     """Return a world of a, b, y and z, in which the sources of the given messages have them to send."""
     peers = [Peer(name, *(message for message in sent if message.source == name)) for name in ("a", "b", "y", "z")]
-    return World(Model("peers", tuple(peers), ({},), network, faults))
+    return World(m.Model("peers", tuple(peers), ({},), network, faults))
