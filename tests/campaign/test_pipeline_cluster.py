@@ -35,36 +35,30 @@ def two_workers(tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.mark.large
+@pytest.mark.parametrize("killed", ["nobody", "executor", "worker"])
 def test_a_campaign_on_a_cluster_has_the_rows_of_the_local_one(
-    two_workers: Cluster, local: Path, tmp_path: Path
+    killed: str, two_workers: Cluster, local: Path, tmp_path: Path
 ) -> None:
-    """Two workers, one core each: every row of every table is equal, digests among them; both workers had a part."""
-    out = tmp_path / "far"
-    with started(*CAMPAIGN, "--out", out, "--master", two_workers.url) as process:
-        wait_until(lambda: all(two_workers.executors(n) for n in range(2)), LONG_S)
-        assert process.wait(LONG_S) == 0
-    found = rows_by_table(out, *TABLES)
-    assert found == rows_by_table(local, *TABLES)
-    assert len({row["digest"] for row in found["runs"]}) > 100 and len(found["runs"]) == 600
+    """Two workers, one core each: every row of every table is equal, digests among them; both workers had a part.
 
-
-@pytest.mark.large
-@pytest.mark.parametrize("whom", ["executor", "worker"])
-def test_a_killed_executor_or_worker_loses_nothing(
-    whom: str, two_workers: Cluster, local: Path, tmp_path: Path
-) -> None:
-    """SIGKILL in the middle: an executor is started again, the blocks of a lost worker go to the other one."""
-    out = tmp_path / "far"
+    SIGKILL in the middle loses nothing: an executor is started again, the blocks of a lost worker go to the other one.
+    """
+    out, before = tmp_path / "far", 0
     with started(*CAMPAIGN, "--out", out, "--master", two_workers.url) as process:
-        wait_until(lambda: bool(two_workers.executors(0)) and markers(out) >= 2, LONG_S)
-        before = markers(out)
-        if whom == "executor":
-            os.kill(two_workers.executors(0)[0], signal.SIGKILL)
+        if killed == "nobody":
+            wait_until(lambda: all(two_workers.executors(n) for n in range(2)), LONG_S)
         else:
+            wait_until(lambda: bool(two_workers.executors(0)) and markers(out) >= 2, LONG_S)
+            before = markers(out)
+        if killed == "executor":
+            os.kill(two_workers.executors(0)[0], signal.SIGKILL)
+        elif killed == "worker":
             os.killpg(two_workers.workers[0].pid, signal.SIGKILL)
         assert process.wait(LONG_S) == 0
     assert before < markers(out) == 24
-    assert rows_by_table(out, *TABLES) == rows_by_table(local, *TABLES)
+    found = rows_by_table(out, *TABLES)
+    assert found == rows_by_table(local, *TABLES)
+    assert len({row["digest"] for row in found["runs"]}) > 100 and len(found["runs"]) == 600
 
 
 @pytest.mark.large

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.commands.command_line import call
 from support.runs.named_runs import registering
-from support.toys import poisoned_counter
+from support.toys import toy_refinement
 
 from harness.campaign import requirements as needs
 from harness.campaign import spark_campaign as campaign
@@ -43,7 +44,7 @@ from harness.simulate.trails.replay import replay_plain
 FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 
 
-poisoned_is_known = registering(poisoned_counter.system())
+toy_is_known = registering(toy_refinement.system())
 
 
 def made(cell: Cell, last: int, keep: str = "all", covered: bool = False, first: int = 0) -> dict[str, list[dict]]:
@@ -201,12 +202,12 @@ def test_a_systematic_block_goes_on_where_the_one_before_ended() -> None:
 
 def test_a_poisoned_seed_becomes_a_row_with_its_trail() -> None:
     """A run in which protocol code raises has where, and the choices so far; the other runs are as ever."""
-    raising = cells(["poisoned"])[0]
+    raising, = cells(["toy/actors"], sizes={"fetches": 2}, settings={"flaw": "fails-on-old-values"})
     tables = made(raising, 30)
     rows = {row["outcome"]: row for row in tables["runs"]}
     assert len(tables["runs"]) == 30 and set(rows) == {"ok", "error"}
     bad = rows["error"]
-    assert bad["error"].startswith("ValueError: three of a kind (poisoned_counter.py, line")
+    assert re.match(r"LookupError: no value is newer than \d \(toy_refinement\.py, line", bad["error"])
     trail = trail_of(bad["trail"])
     assert len(trail.choices) == bad["steps"] > 0 and trail.seed == bad["seed"]
     assert replay_plain(attrs.evolve(trail, choices=trail.choices[:-1])).verdict.ok

@@ -92,12 +92,15 @@ def foreign(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
-def every_command(calm: Path, copied: Path) -> Iterator[tuple[object, ...]]:
-    """Yield every command that reads a campaign, on one in which something is wrong."""
-    yield *CAMPAIGN, "--runs", 100, "--out", copied
-    yield "report", copied
-    yield "compare", calm, copied
-    yield "report", calm, "--since", copied, "--out", copied.parent / "report.html"
+def assert_told(said: str, calm: Path, copied: Path) -> None:
+    """Every command that reads a campaign says what is wrong with one, and changes nothing."""
+    before = files_below(copied)
+    for command in (
+        (*CAMPAIGN, "--runs", 100, "--out", copied), ("report", copied), ("compare", calm, copied),
+        ("report", calm, "--since", copied, "--out", copied.parent / "report.html"),
+    ):
+        assert call(*command).refusal == said
+        assert files_below(copied) == before
 
 
 @pytest.mark.parametrize("table", ["runs", "events"])
@@ -108,13 +111,9 @@ def test_a_corrupt_table_is_named_by_every_command(
     """Campaign, report and compare name the file and what to remove, and change nothing; its block is made anew."""
     path = sorted(copied.glob(f"{table}/*/*/*-20-40.parquet"))[0]
     path.write_bytes(harm(path.read_bytes()))
-    before = files_below(copied)
     marker = copied / MARKERS / f"{path.stem}.json"
-    for command in every_command(calm, copied):
-        said = call(*command).refusal
-        assert said == (f"{path} is damaged; remove {marker} and start the campaign again, which makes the runs of "
-                        "this block anew")
-        assert files_below(copied) == before
+    assert_told(f"{path} is damaged; remove {marker} and start the campaign again, which makes the runs of this block "
+                "anew", calm, copied)
     marker.unlink()
     reported = call(*CAMPAIGN, "--runs", 100, "--out", copied, "--json").json
     assert (reported["found"], reported["runs"]) == (80, 100) and rows(copied) == rows(calm)
@@ -125,11 +124,7 @@ def test_a_corrupt_marker_is_named(text: str, calm: Path, copied: Path) -> None:
     """The sentence says what to remove; when that is done, its block is made again."""
     marker = sorted((copied / MARKERS).glob("*-20-40.json"))[0]
     marker.write_text(text, encoding="utf-8")
-    before = files_below(copied)
-    for command in every_command(calm, copied):
-        assert call(*command).refusal == (f"{marker} is damaged; remove it and start the campaign again, which makes "
-                                          "its runs anew")
-        assert files_below(copied) == before
+    assert_told(f"{marker} is damaged; remove it and start the campaign again, which makes its runs anew", calm, copied)
     marker.unlink()
     assert call(*CAMPAIGN, "--runs", 100, "--out", copied).code == 0
     assert rows(copied) == rows(calm)
@@ -153,11 +148,8 @@ def test_a_corrupt_manifest_is_named(change: Callable[[dict[str, Any]], object],
     data = json.loads((copied / MANIFEST).read_text(encoding="utf-8"))
     change(data)
     (copied / MANIFEST).write_text(json.dumps(data), encoding="utf-8")
-    before = files_below(copied)
-    for command in every_command(calm, copied):
-        assert call(*command).refusal == (f"{copied / MANIFEST} is damaged, or of another version; restore it, or give "
-                                          "another place with --out")
-    assert files_below(copied) == before
+    assert_told(f"{copied / MANIFEST} is damaged, or of another version; restore it, or give another place with --out",
+                calm, copied)
 
 
 def test_a_full_disk_ends_a_campaign_which_goes_on_when_there_is_room(calm: Path, tiny: Callable[..., Path]) -> None:

@@ -19,7 +19,7 @@ from support.commands.command_line import Outcome, call, files_below
 from support.runs.named_runs import registering
 from support.spark import campaigns_made
 from support.spark.spark_session import spark
-from support.toys import poisoned_counter
+from support.toys import toy_refinement
 
 from harness.campaign.cells import cells
 from harness.campaign.checks import wilson
@@ -308,13 +308,14 @@ def test_rates_have_changed_where_their_intervals_are_apart(
     assert [(one.change, one.violated, one.is_apart) for one in found] == expected
 
 
-poisoned_is_known = registering(poisoned_counter.system(), autouse=False)
+toy_is_known = registering(toy_refinement.system(), autouse=False)
 
 
 @pytest.fixture
-def raising(tmp_path: Path, poisoned_is_known: None) -> CampaignStore:
+def raising(tmp_path: Path, toy_is_known: None) -> CampaignStore:
     """A campaign of a protocol whose own code raises now and then."""
-    cell, store = cells(["poisoned"])[0], CampaignStore(tmp_path / "raising")
+    cell, = cells(["toy/actors"], sizes={"fetches": 2}, settings={"flaw": "fails-on-old-values"})
+    store = CampaignStore(tmp_path / "raising")
     store.begin(Manifest((cell,), "failing", 0.0, 30))
     rows = Worker().make(BlockTask(cell, 0, 30, "failing", False))
     store.commit(cell, 0, 30, "2026-01-02", rows.tables(), rows.counts)
@@ -325,9 +326,9 @@ def test_poisoned_seeds_are_told_with_their_trails(raising: CampaignStore) -> No
     """A run that raised is no violation: the page names the error, its first seed, and a trail up to there."""
     report = write_report(spark(), raising, raising.folder / "report.html")
     page = page_of(raising.folder)
-    assert 0 < report.summary.errors < 30 and poisoned_counter.REASON in page and "ended in an error" in page
+    assert 0 < report.summary.errors < 30 and "no value is newer than" in page and "ended in an error" in page
     first = report.summary.poisoned[0]
-    trail = raising.folder / "report-witnesses" / "poisoned-1-error.trail.jsonl"
+    trail = raising.folder / "report-witnesses" / "toy-actors-1-error.trail.jsonl"
     assert trail.read_text(encoding="utf-8") == first.trail and shlex.quote(str(trail.name)) in page
     assert "nothing is expected" in page and report.summary.verdicts[0].as_expected is None
 

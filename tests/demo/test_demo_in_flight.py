@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
-import attrs
-from support.demo.sessions import ran
-from support.demo.verbs import HURT, meddle
+from support.demo.sessions import HURT, meddle, ran
+from support.toys.faulty_world import note, world
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import OpenedModel
 from harness.demo.session.snapshot import steps
-from harness.model import UNORDERED_SET, Actor, Message, Model, Turn
+from harness.model import NO_FAULTS, UNORDERED_SET
 from harness.simulate.runs.plan import everything
 from harness.simulate.strategies.chance import Seeded
 
@@ -46,25 +44,9 @@ def test_messages_under_way_are_those_of_the_state_whatever_was_done() -> None:
     assert {"dropped", "lost", "held", "released", "copied"} == {how for how, count in hows.items() if count}
 
 
-@attrs.frozen
-class Ping(Message):
-    """The same message every time."""
-
-
-class Pinger(Actor[int]):
-    """Sends pings, and takes none."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.initial = name, 0
-
-    def step(self, local: int) -> Iterator[Turn[int]]:
-        if local < 2:
-            yield Turn("Send", (self.name,), local + 1, (Ping(source=self.name, dest="b"),))
-
-
 def test_message_that_is_already_under_way_merges_with_itself() -> None:
     """On a network that is a set the second flight ends at once, and going back leaves the first one."""
-    model = Model("pings", (Pinger("a"), Pinger("b")), network=UNORDERED_SET)
+    model = world(note(1), note(1), faults=NO_FAULTS, network=UNORDERED_SET).model
     session = LiveSession(OpenedModel(model, everything(model), "", "own"))
     session.take(label="Send(a)")
     session.take(label="Send(a)")

@@ -105,7 +105,6 @@ def test_violation_is_found_shown_and_shrunk(site: Site) -> None:
 
 def test_search_without_a_hit_says_how_much_it_tried(site: Site) -> None:
     """In a sentence that names the strategies, and that faults were off."""
-    site.post("/api/open", {"what": TXN})
     with tabs(site) as (tab,):
         site.post("/api/find", {"runs": 4})
         reported = searched(tab)
@@ -118,7 +117,6 @@ def test_search_without_a_hit_says_how_much_it_tried(site: Site) -> None:
 
 def test_search_is_stopped(site: Site) -> None:
     """On request, or because something else is opened; meanwhile it says how far it is, and verbs are carried out."""
-    site.post("/api/open", {"what": TXN})
     for stop, body in (("/api/stop", {}), ("/api/open", {"what": "happy-path"})):
         with tabs(site) as (tab,):
             site.post("/api/find", {"runs": 1_000_000})
@@ -136,13 +134,11 @@ def test_search_is_stopped(site: Site) -> None:
 @pytest.mark.parametrize("spares", [True, False])
 def test_run_leaves_the_faults_of_a_person_alone(site: Site, spares: bool) -> None:
     """Neither healed nor restarted, while the strategy's own faults are; without the setting all are mended."""
-    site.post("/api/open", {"what": TXN})
     for label in ("Partition(b1,c1)", "Crash(b2)"):
         site.post("/api/take", {"label": label})
     site.post("/api/strategy", {"spares": spares, "inject_faults": True, "seed": 3})
     site.post("/api/run", {"until": "step:400", "speed": 0})
     with tabs(site) as (tab,):
-        tab.event()
         steps = tab.until_paused()["steps"]
     taken = [step["label"] for step in steps]
     mended = {label for label in taken if label.startswith(("Heal(", "Restart("))}
@@ -153,11 +149,9 @@ def test_run_leaves_the_faults_of_a_person_alone(site: Site, spares: bool) -> No
 
 def test_fault_of_a_strategy_that_is_chosen_again_by_hand_is_the_persons(site: Site) -> None:
     """After going back, clicking the step that a run had taken makes it one's own."""
-    site.post("/api/open", {"what": TXN})
     site.post("/api/strategy", {"inject_faults": True, "seed": 1})
     site.post("/api/run", {"until": "action:Crash", "speed": 0})
     with tabs(site) as (tab,):
-        tab.event()
         steps = tab.until_paused()["steps"]
         assert not site.session.record.own_faults
         site.post("/api/rewind", {"to": len(steps) - 1})

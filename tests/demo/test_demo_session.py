@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from support.commands.command_line import call
-from support.demo.sessions import TXN, found_violation, going, opened, ran, toured
-from support.demo.verbs import meddle, seen, snapshot
+from support.demo.sessions import TXN, found_violation, going, meddle, opened, ran, seen, snapshot
 
 from harness.demo.session import interactive_run, strategy_runner
 from harness.demo.session.as_json import logs_json
@@ -47,19 +46,6 @@ def test_digest_of_every_prefix_is_that_of_a_replay_of_its_trail(what: str) -> N
         session.rewind(step)
         digest, run = replayed(session.trail())
         assert (session.digest(), len(run.trail.choices)) == (digest, step)
-
-
-def test_trail_saved_from_a_session_replays_on_the_command_line_with_the_same_digest(tmp_path: Path) -> None:
-    """A tour that violates something: exit code 1, the digest and the violation that the session shows."""
-    session = toured("rp-01")
-    path = tmp_path / "demo.trail.jsonl"
-    session.trail().write(path)
-    done = call("replay", path, "--json")
-    violation = present(session)["violation"]
-    assert (done.code, done.json["digest"]) == (1, session.digest())
-    assert done.json["verdict"]["violated"] == violation["property"] == "AckDurability"
-    assert done.json["verdict"]["step"] == violation["step"] == 16
-    assert session.trail().violates == "AckDurability"
 
 
 def test_step_is_taken_by_label_or_index_and_refused_otherwise() -> None:

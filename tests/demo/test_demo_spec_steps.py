@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.demo.sessions import going, opened, ran
-from support.demo.verbs import HURT
+from support.demo.sessions import HURT, going, opened, ran
+from support.runs.named_runs import registering
 from support.toys import toy_refinement as toy
 
 from harness.demo.session import questions
 from harness.demo.session.live_session import LiveSession
-from harness.model import register, unregister
 from harness.simulate.trails.replay import Replay
 from harness.verify.refinement import Refiner
 
-
-@pytest.fixture
-def toys() -> Iterator[None]:
-    """The toy is registered during a test."""
-    register(toy.system())
-    yield
-    unregister("toy")
+toys = registering(toy.system(), autouse=False)
 
 
 def judged(session: LiveSession) -> list[dict[str, Any]]:

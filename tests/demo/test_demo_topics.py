@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from support.demo.served_site import Site
-from support.demo.sessions import going, opened, run_script, told, toured
-from support.demo.verbs import snapshot
+from support.demo.sessions import going, opened, run_script, snapshot, told, toured
 
 from harness.demo.session.as_json import logs_json
 from harness.demo.session.live_session import LiveSession

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import attrs
 import pytest
 from support.commands.command_line import call
+from support.runs.named_runs import registering
 
-from harness.model import Refusal, System, Tour, find_tour, register, tours, unregister
+from harness.model import Refusal, System, Tour, find_tour, tours
 from harness.record import Recorder, header_of, history_of, tour_trail
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
@@ -33,12 +32,8 @@ def shortcomings(tour: Tour) -> list[str]:
     return said + [f"caption {n} is empty or long" for n, text in tour.captions if not 0 < len(text) <= LONGEST_CAPTION]
 
 
-@pytest.fixture
-def registered() -> Iterator[None]:
-    """A system of this test that has a tour with the name of another one."""
-    register(System("another", (), (), (find_tour("commit"),)))
-    yield
-    unregister("another")
+registered = registering(System("another", (), (), (find_tour("commit"),)), autouse=False)
+"""A system of a test that has a tour with the name of another one."""
 
 
 def test_tours_are_those_of_the_protocols() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
 from itertools import combinations, pairwise
 
 import attrs
@@ -15,6 +14,7 @@ from support.paths import ROOT
 from support.searches.lassos import checked, violated, why_not
 from support.searches.plain_graph import plain_graph
 from support.searches.plain_search import search
+from support.toys.walk import FAIR, FORMS, Edge, walking
 
 from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
 from harness.explore.liveness.cycle import Budget
@@ -22,41 +22,9 @@ from harness.explore.liveness.edges import Edges
 from harness.explore.liveness.fairness import Components, Fairness, FairnessConditions
 from harness.explore.liveness.graph import StateGraph, holding
 from harness.explore.liveness.lasso import why_no_counterexample
-from harness.model import Model, Process, Property, Refusal, Step, View, always, eventually, find_model, leads_to
+from harness.model import Model, Property, Refusal, Step, View, find_model
 
 STATES = 5
-FAIR = {"A": "weak", "B": "strong", "C": "weak", "D": "strong"}
-FORMS = ("Stays", "Again", "Once", "Answered")
-
-Edge = tuple[int, str, int]
-
-
-class Walker(Process):
-    """Goes along the edges of a graph, drawn by the test; the action of an edge is its first letter."""
-
-    name = "walker"
-
-    def __init__(self, edges: Iterable[Edge]) -> None:
-        self._edges = tuple(edges)
-
-    def steps(self, view: View) -> Iterable[Step]:
-        for n, (source, action, target) in enumerate(self._edges):
-            if view["at"] == source:
-                yield Step(action[0], tuple(action[1:]), (("at", target),), detail=f"{n}")
-
-
-def walking(edges: Iterable[Edge], good: Iterable[int], asked: Iterable[int] = (0,), start: int = 0) -> Model:
-    """Make a model of a walk: P holds in the good states, and requests are made in those that are asked."""
-    fine, request = frozenset(good), frozenset(asked)
-
-    def p(view: View) -> str | None:
-        return None if view["at"] in fine else f"at {view['at']}"
-
-    forms = (
-        eventually("Stays", p), eventually("Again", p, again=True), eventually("Once", p, stays=False),
-        leads_to("Answered", lambda view: view["at"] in request, p), always("Invariant", p),
-    )
-    return Model("walk", (Walker(edges),), ({"at": start},), properties=forms, fairness=FAIR)
 
 
 def is_violated(model: Model, edges: list[Edge], good: set[int], asked: set[int], form: str, mode: str) -> bool:
@@ -125,21 +93,17 @@ def test_lasso_is_as_short_as_any(edges: list[Edge], good: set[int], form: str) 
     lasso = checked(model, form)
     runs: list[tuple[tuple[str, ...], tuple[int, ...]]] = [((), (0,))]
     for length in range(1, min(lasso.length, 6) if lasso is not None else 5):
-        for labels, visited in runs:
-            tries = [labels] if len(visited) == length else []
-            for n, (source, action, target) in enumerate(edges):
-                if source == visited[-1]:
-                    one = Step(action[0], tuple(action[1:]), detail=f"{n}").label
-                    tries += [(*labels, one)] if target in visited else []
-            for found in tries:
-                for back in range(len(found) + 1):
-                    assert why_no_counterexample(model, 0, found[:back], found[back:], form) is not None
-        runs = [
+        longer = [
             ((*labels, Step(action[0], tuple(action[1:]), detail=f"{n}").label), (*visited, target))
             for labels, visited in runs
             for n, (source, action, target) in enumerate(edges)
             if source == visited[-1]
         ]
+        tries = [labels for labels, visited in runs if len(visited) == length]
+        for found in (*tries, *(labels for labels, visited in longer if visited[-1] in visited[:-1])):
+            for back in range(len(found) + 1):
+                assert why_no_counterexample(model, 0, found[:back], found[back:], form) is not None
+        runs = longer
 
 
 def test_lasso_strong_fairness_takes_states_out_again_and_again() -> None:

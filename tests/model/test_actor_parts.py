@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any, ClassVar
 
 import attrs
 import pytest
 import trio
-from support.paths import ROOT
+from support.runs.made_runs import states_of
 from support.searches import plain_search
+from support.toys import own_protocols
 from support.toys.faulty_world import World
 
 from harness import model as m
@@ -33,44 +32,26 @@ from harness.simulate.trails.replay import replay_plain
 from harness.verify.linearization import Overlays, Taken
 from harness.verify.well_formed import departure, wrong_with
 
-EXAMPLE = ROOT / "docs" / "examples" / "library.py"
-
-
-def load_example() -> Any:
-    """Return the example of docs/use/your-own-protocol.md as a module."""
-    spec = spec_from_file_location("library", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, spec.name, module)  # dataclass-like decorators look their own module up
-        spec.loader.exec_module(module)
-    return module
-
-
-library = load_example()
+library: Any = own_protocols.example("library")
+"""The example of docs/use/your-own-protocol.md."""
 A, B, DESK = "library[shelf][a]", "library[shelf][b]", "library[desk]"
 CRASH = m.Faults(crash=2, targets=("library",))
 
 
-class Seen(World):
-    """A world whose last step can be looked at as an event."""
+def seen(*labels: str, server: Any = library.Library) -> World:
+    """The library with crashes after some steps: one book on each shelf, or fewer."""
+    world = World(library.library(CRASH, server))
+    world.take(*labels)
+    return world
 
-    def event(self, choice: m.Choice, **other: object) -> Event:
-        """Return the event that the last step is, with something else in it."""
-        step, effects = choice.step, self.model.effects(m.View(self.before), choice.step)
-        event = Event(
-            1, None, choice.process, str(step.kind), step.action, step.args, step.detail, step.consumed, step.sent,
-            effects.lost, effects.held, None, dict(effects.writes), {},
-        )
-        return attrs.evolve(event, **other)
+
+STOCKED = (*("Send(c1)",) * 3, "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
 
 
 @pytest.fixture
-def here() -> Seen:
-    """The library with crashes, its three requests sent, and one book on each shelf."""
-    world = Seen(library.library(CRASH))
-    world.take("Send(c1)", "Send(c1)", "Send(c1)", "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
-    return world
+def here() -> World:
+    """The library with its three requests sent, and one book on each shelf."""
+    return seen(*STOCKED)
 
 
 def test_each_part_has_a_slot_and_a_disk_if_anything_of_it_is_persisted() -> None:
@@ -82,16 +63,15 @@ def test_each_part_has_a_slot_and_a_disk_if_anything_of_it_is_persisted() -> Non
     assert "c1" in state and state[DESK] == library.Desk()
 
 
-def test_turn_writes_the_parts_that_it_changes(here: Seen) -> None:
+def test_turn_writes_the_parts_that_it_changes(here: World) -> None:
     """A flush writes the disks of these; a turn that changes two parts writes both."""
     written = [name for name, _ in here.take("ReceiveBorrow(c1)").step.writes]
     assert written == [A, DESK]
-    other = Seen(library.library(CRASH))
-    other.take("Send(c1)")
+    other = seen("Send(c1)")
     assert [name for name, _ in other.take("ReceivePut(c1)").step.writes] == [A, "disk[library][shelf][a]"]
 
 
-def test_crash_leaves_of_each_part_what_was_flushed(here: Seen) -> None:
+def test_crash_leaves_of_each_part_what_was_flushed(here: World) -> None:
     """Each shelf is as on its own disk, its volatile field and the desk are as at first."""
     here.take("ReceiveBorrow(c1)")
     assert here.state[A] == library.Shelf((), 1) and here.state[DESK].readers == {"c1"}
@@ -112,8 +92,7 @@ class Flushes(library.Library):
 
 def test_turn_may_say_which_parts_it_flushes() -> None:
     """What is named is flushed though the turn did not change it, and nothing else is."""
-    world = Seen(library.library(CRASH, Flushes))
-    world.take("Send(c1)", "Send(c1)", "Send(c1)", "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
+    world = seen(*STOCKED, server=Flushes)
     choice = world.take("ReceiveBorrow(c1)")
     assert [name for name, _ in choice.step.writes] == [A, DESK, B, "disk[library][shelf][b]"]
     assert list(wrong_with(world.model, world.before, world.event(choice))) == []
@@ -179,7 +158,7 @@ def test_turn_on_one_part_is_not_asked_for_again_when_another_one_changes() -> N
     assert asked == {("Put", "shelf=a book=x"): 1, ("Put", "shelf=b book=y"): 1, ("Borrow", "shelf=a"): 2}
 
 
-def test_properties_are_looked_at_again_when_their_part_changes(here: Seen) -> None:
+def test_properties_are_looked_at_again_when_their_part_changes(here: World) -> None:
     """A check that is about the books of one shelf reads that shelf only, and is not asked again when it is used."""
     view = m.View(here.state)
     assert library.no_copy(view, "a") is None and view.reads() == (A,)
@@ -200,9 +179,7 @@ def test_runs_of_parts_are_equal_in_both_runtimes(faults: m.Faults) -> None:
         run = run_plain(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder())
         host = TrioHost(Session(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder()))
         assert trio.run(host.run).digest == run.digest is not None
-        state = model.initial_states()[0]
-        for chosen in run.trail.choices:
-            state = model.apply(state, next(c for c in model.choices(state) if c.label == chosen.label))
+        assert len(list(states_of(model, run))) == len(run.trail.choices) + 1
         assert replay_plain(run.trail, tables=tables).verdict == run.verdict
 
 
@@ -225,8 +202,7 @@ FORGED: tuple[tuple[str, Callable[[Event], dict[str, object]]], ...] = (
 @pytest.mark.parametrize(("rule", "forge"), FORGED)
 def test_write_that_is_not_the_actors_own_is_found(rule: str, forge: Callable[[Event], dict[str, object]]) -> None:
     """Another actor's slot, a slot that is no part, a disk with what no part holds; the event itself is in order."""
-    world = Seen(library.library(CRASH))
-    world.take("Send(c1)")
+    world = seen("Send(c1)")
     event = world.event(world.take("ReceivePut(c1)"))
     event = attrs.evolve(event, writes={k: v for k, v in event.writes.items() if k != "budget"})
     assert list(wrong_with(world.model, world.before, event)) == []
@@ -235,7 +211,7 @@ def test_write_that_is_not_the_actors_own_is_found(rule: str, forge: Callable[[E
     assert rule in found
 
 
-def test_client_that_writes_a_part_of_the_server_is_found(here: Seen) -> None:
+def test_client_that_writes_a_part_of_the_server_is_found(here: World) -> None:
     """A part is its actor's alone."""
     event = here.event(here.take("ReceiveAnswer(c1) Answer library->c1 book=x"))
     forged = attrs.evolve(event, writes={**event.writes, B: library.Shelf(("forged",))})
@@ -245,14 +221,13 @@ def test_client_that_writes_a_part_of_the_server_is_found(here: Seen) -> None:
     }
 
 
-def test_changes_say_which_part_changed(here: Seen) -> None:
+def test_changes_say_which_part_changed(here: World) -> None:
     """In words, per part, with what went to its disk; the demo shows each part as a slot of its actor."""
     step = here.take("ReceiveBorrow(c1)").step
     assert changes(here.before, dict(step.writes)) == (
         "library[desk]: readers + c1", "library[shelf][a]: books - x, borrowed 0->1",
     )
-    other = Seen(library.library(CRASH))
-    other.take("Send(c1)")
+    other = seen("Send(c1)")
     step = other.take("ReceivePut(c1)").step
     assert changes(other.before, dict(step.writes)) == (
         "disk[library][shelf][a]: flushed books", "library[shelf][a]: books + x",
@@ -263,7 +238,7 @@ def test_changes_say_which_part_changed(here: Seen) -> None:
     assert (shown[A]["part"], shown[DESK]["part"]) == ("shelf[a]", "desk") and "part" not in actors["c1"][0]
 
 
-def test_parts_are_one_variable_of_their_actor(here: Seen) -> None:
+def test_parts_are_one_variable_of_their_actor(here: World) -> None:
     """Exports have the actor's name as a variable, and its parts as a record of maps."""
     parts = here.model.variables(here.state)["library"]
     assert parts["shelf"]["a"] == library.Shelf(("x",)) and parts["desk"] == library.Desk()

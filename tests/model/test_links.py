@@ -7,18 +7,15 @@ from collections.abc import Mapping
 
 import attrs
 import pytest
-from support.toys.faulty_world import World
+from support.toys import faulty_world
 from support.toys.mixed_links import HUB, LINKS, Note, build
 
-from harness.model import BAG, FIFO, NETWORKS, RELIABLE, Faults, Link, Model, Network, Rule
+from harness.model import BAG, FIFO, NETWORKS, RELIABLE, Faults, Link, Model, Network
 
-EVERYTHING = Faults(
-    drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2, targets=("queue", HUB),
-    rules=(Rule("drop"), Rule("duplicate"), Rule("delay"), Rule("reorder")),
-)
+EVERYTHING = attrs.evolve(faulty_world.EVERYTHING, targets=("queue", HUB))
 
 
-class Walk(World):
+class Walk(faulty_world.World):
     """The toy in a state."""
 
     def __init__(self, network: Network = BAG, notes: int = 2, faults: Faults = EVERYTHING) -> None:

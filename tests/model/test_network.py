@@ -11,18 +11,9 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.toys.faulty_world import Note, note
 
 from harness.model import BAG, FIFO, NETWORKS, UNORDERED_SET, Message, Network, Value, canonical_sort
-
-
-@attrs.frozen
-class Note(Message):
-    n: int
-
-
-def note(n: int, source: str = "a") -> Note:
-    return Note(n, source=source, dest="z")
-
 
 notes = st.builds(note, st.integers(0, 3), st.sampled_from(["a", "b"]))
 networks = pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())

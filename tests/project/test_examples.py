@@ -15,9 +15,9 @@ import pytest
 from support.commands.command_line import call
 from support.searches.plain_search import search
 from support.toys import own_protocols
+from support.toys.faulty_world import World
 
-from harness.model import Faults, FrozenMap, Model, System, View, find_model, fresh, register
-from harness.record import Event
+from harness.model import Faults, FrozenMap, Model, System, find_model, fresh, register
 from harness.verify.well_formed import wrong_with
 
 EXAMPLES = ("two_phase_commit", "single_copy_register", "quorum_register", "paxos")
@@ -28,8 +28,6 @@ def registered() -> Iterator[None]:
     """The examples are registered during a test, and forgotten after it."""
     with own_protocols.registered(*EXAMPLES):
         yield
-
-
 
 
 def distinct(tmp_path: Path, *arguments: object) -> int:
@@ -132,15 +130,11 @@ def test_no_protocol_step_depends_on_an_auxiliary_variable() -> None:
 
 def test_history_with_another_auxiliary_variable_is_found() -> None:
     """What a record says of the calls must be what its steps say of them."""
-    model = find_model("single-copy-register").make()
-    state = model.initial_states()[0]
-    state = model.apply(state, next(c for c in model.choices(state) if c.label.startswith("ReceivePut(s1) Put c1")))
-    choice = next(c for c in model.choices(state) if c.label.startswith("ReceivePutOk(c1)"))
-    step, effects = choice.step, model.effects(View(state), choice.step)
-    event = Event(2, None, "c1", "step", step.action, step.args, step.detail, step.consumed, step.sent,
-                  effects.lost, effects.held, None, dict(effects.writes), {}, None)
-    assert list(wrong_with(model, state, event)) == []
-    forged = attrs.evolve(event, writes={**event.writes, "calls": FrozenMap()})
-    assert [rule for rule, _ in wrong_with(model, state, forged)] == ["AuxiliaryIsAsNoted"]
-    left_out = attrs.evolve(event, writes={name: v for name, v in event.writes.items() if name != "calls"})
-    assert [rule for rule, _ in wrong_with(model, state, left_out)] == ["AuxiliaryIsAsNoted"]
+    here = World(find_model("single-copy-register").make())
+    here.take("ReceivePut(s1) Put c1")
+    event = here.event(here.take("ReceivePutOk(c1)"))
+    assert list(wrong_with(here.model, here.before, event)) == []
+    left_out = {name: value for name, value in event.writes.items() if name != "calls"}
+    for forged in ({**event.writes, "calls": FrozenMap()}, left_out):
+        found = wrong_with(here.model, here.before, attrs.evolve(event, writes=forged))
+        assert [rule for rule, _ in found] == ["AuxiliaryIsAsNoted"]

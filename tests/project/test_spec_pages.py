@@ -10,8 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 from support.docs.spec_footprints import footprints
-from support.docs.spec_pages import FOLDER, PAGES, Page, beside, main, noted, seen, text
-from support.docs.spec_table import Module, Row
+from support.docs.spec_pages import FOLDER, PAGES, Module, Page, Row, beside, main, noted, seen, text
 from support.paths import DATA, ROOT
 
 from harness.model import Refusal, find_model

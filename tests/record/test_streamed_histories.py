@@ -117,14 +117,6 @@ def test_version_1_is_read_and_judged_as_it_was_written(tmp_path: Path) -> None:
 # Values of every model's types read back as what they were.
 
 
-def all_types() -> set[type]:
-    """Return the types of all models at their default sizes, and what the fields of those types may be."""
-    found: set[type] = set()
-    for spec in model_specs():
-        found.update(spec.make().types)
-    return found
-
-
 def is_enum(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, StrEnum)
 
@@ -142,7 +134,7 @@ def lost(hint: Any) -> Iterator[Any]:
 
 def test_members_of_enumerations_are_where_reading_finds_them() -> None:
     """As a field, or in a tuple, a set or the values of a map that is a field."""
-    wrong = {f"{cls.__name__}.{name}" for cls in all_types() if attrs.has(cls)
+    wrong = {f"{cls.__name__}.{name}" for spec in model_specs() for cls in spec.make().types if attrs.has(cls)
              for name, hint in get_type_hints(cls).items() if list(lost(hint))}
     assert wrong == set()
     assert list(lost(tuple[tuple[str, StrEnum], ...])) and list(lost(tuple[str, StrEnum]))

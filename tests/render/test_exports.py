@@ -10,7 +10,7 @@ from pathlib import Path
 import itf_py
 import pytest
 from support.runs.named_runs import write_history_of
-from support.runs.rendered_runs import Talk, case
+from support.runs.rendered_runs import RUNS, Case, Talk, case
 
 from harness.model import FrozenMap, Gate, Refusal
 from harness.record import read_history
@@ -24,29 +24,29 @@ from harness.render.timeline import ENVIRONMENT, RECEIVED
 SVG = "{http://www.w3.org/2000/svg}"
 FORMS = tuple(form for form in ALL_FORMS if form != "tla")
 """Those that every run has; `test_tla_export` is about the other one."""
-RUNS = ("holds", "fails", "starves", "wide", "actors", "faults", "rules")
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.fixture(params=RUNS)
+def it(request: pytest.FixtureRequest) -> Case:
+    """Each of the runs."""
+    return case(request.param)
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_render_of_a_history_read_back_is_the_same(name: str, form: str, tmp_path: Path) -> None:
+def test_render_of_a_history_read_back_is_the_same(it: Case, form: str, tmp_path: Path) -> None:
     """A history that was written to a file and read back renders exactly as the one in memory."""
-    it = case(name)
     path = write_history_of(it.run, tmp_path / "history.jsonl", it.model)
     assert render(read_history(path, it.model), it.model, form) == render(it.history, it.model, form)
 
 
-@pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("width", [40, 57, 80, 100, 160])
-def test_text_is_never_wider_than_asked(name: str, width: int) -> None:
+def test_text_is_never_wider_than_asked(it: Case, width: int) -> None:
     """No line of the timeline is longer than the width, whatever the number of actors."""
-    assert max(map(len, case(name).render("text", width).splitlines())) <= width
+    assert max(map(len, it.render("text", width).splitlines())) <= width
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_text_shows_every_step_message_and_change(name: str) -> None:
+def test_text_shows_every_step_message_and_change(it: Case) -> None:
     """The timeline has a line per step with the spec's name, a line per message, and one per changed slot."""
-    it = case(name)
     text = it.render("text", 400)
     for row in it.timeline().rows[1:]:
         assert re.search(rf"^ *{row.n} +(ok )?\d+/\d+ .*{re.escape(row.event.name)}", text, re.M), row.event.name
@@ -58,10 +58,9 @@ def test_text_shows_every_step_message_and_change(name: str) -> None:
     assert str(it.history.header["model"]) in text and f"seed {it.run.trail.seed}" in text
 
 
-@pytest.mark.parametrize("name", ["fails", "rules"])
-def test_text_tells_the_truth_of_every_invariant_at_every_step(name: str) -> None:
+@pytest.mark.parametrize("it", ["fails", "rules"], indirect=True)
+def test_text_tells_the_truth_of_every_invariant_at_every_step(it: Case) -> None:
     """A step where all hold says ok; one where some fail has a mark per invariant, and the reason where it begins."""
-    it = case(name)
     text = it.render("text", 400)
     count = len(it.history.header["properties"])
     for event in it.history.events[1:]:
@@ -114,10 +113,8 @@ def test_fair_ending_is_marked_where_it_begins(form: str) -> None:
     assert "fair ending" not in render(it.history, it.model, form)
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_mermaid_has_every_step_and_nothing_to_choke_on(name: str) -> None:
+def test_mermaid_has_every_step_and_nothing_to_choke_on(it: Case) -> None:
     """Each step is an arrow or a note with its number; free text is escaped, odd names are aliases."""
-    it = case(name)
     text = it.render("mermaid")
     lines = text.splitlines()
     assert lines[0] == "sequenceDiagram"
@@ -138,10 +135,8 @@ def test_mermaid_draws_lost_messages_with_a_cross_and_notes_the_violation() -> N
     assert f"Note over c1,b2: step {it.run.verdict.step} FAILS LogsAgreeUpToHwm" in it.render("mermaid")
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_svg_is_well_formed_and_shows_every_step(name: str) -> None:
+def test_svg_is_well_formed_and_shows_every_step(it: Case) -> None:
     """The picture is one XML document without anything to fetch, with a row and a mark per step."""
-    it = case(name)
     text = it.render("svg")
     root = ET.fromstring(text)
     assert root.tag == f"{SVG}svg" and "href" not in text and text.count("http") == 1 and "<script" not in text
@@ -156,10 +151,9 @@ def test_svg_is_well_formed_and_shows_every_step(name: str) -> None:
     assert it.history.digest in text and "prefers-color-scheme: dark" in text
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_svg_texts_do_not_overlap_and_stay_on_the_page(name: str) -> None:
+def test_svg_texts_do_not_overlap_and_stay_on_the_page(it: Case) -> None:
     """No two texts of the picture overlap, by the widths of their monospaced letters."""
-    root = ET.fromstring(case(name).render("svg"))
+    root = ET.fromstring(it.render("svg"))
     width, height = float(root.get("width") or 0), float(root.get("height") or 0)
     boxes = []
     for node in root.iter(f"{SVG}text"):
@@ -192,10 +186,9 @@ def test_svg_shows_a_crash_as_a_gap_in_the_lifeline() -> None:
     assert sum(line.startswith(f"M{x},") and "V" in line for line in lines) >= 2
 
 
-@pytest.mark.parametrize("name", [name for name in RUNS if name != "actors"])
-def test_itf_reads_back_with_the_models_own_variables(name: str) -> None:
+@pytest.mark.parametrize("it", [name for name in RUNS if name != "actors"], indirect=True)
+def test_itf_reads_back_with_the_models_own_variables(it: Case) -> None:
     """The trace has a state per event, whose variables are the model's."""
-    it = case(name)
     trace = itf_py.trace_from_json(json.loads(it.render("itf")))
     states = list(it.history.states())
     assert len(trace.states) == len(states) == len(it.run.trail.choices) + 1
@@ -223,10 +216,8 @@ def test_itf_values_are_those_of_the_run() -> None:
     assert "LogsAgreeUpToHwm" in last.meta["violated"]
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_shiviz_clocks_are_vector_clocks(name: str) -> None:
+def test_shiviz_clocks_are_vector_clocks(it: Case) -> None:
     """A host's own component counts its events; a receive knows all that its send knew."""
-    it = case(name)
     timeline = it.timeline()
     found = clocks(timeline)
     at = {row.n: clock for row, clock in zip(timeline.rows[1:], found, strict=True)}
@@ -242,10 +233,8 @@ def test_shiviz_clocks_are_vector_clocks(name: str) -> None:
             assert sent != received
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_shiviz_log_is_read_by_its_own_parser_expression(name: str) -> None:
+def test_shiviz_log_is_read_by_its_own_parser_expression(it: Case) -> None:
     """The first line parses what follows the empty delimiter line, event by event."""
-    it = case(name)
     first, second, log = it.render("shiviz").split("\n", 2)
     assert first == PARSER and second == ""
     events = re.findall(first.replace("(?<", "(?P<"), log)
@@ -255,10 +244,8 @@ def test_shiviz_log_is_read_by_its_own_parser_expression(name: str) -> None:
         assert json.loads(clock)[host] >= 1
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_every_message_has_one_fate(name: str) -> None:
+def test_every_message_has_one_fate(it: Case) -> None:
     """What is under way at the end of the timeline is what the last state has in its inboxes."""
-    it = case(name)
     timeline = it.timeline()
     *_, last = it.history.states()
     waiting = [m for mine in it.model.inboxes.values() for i in mine for m in i.network.contents(last[i.slot])]

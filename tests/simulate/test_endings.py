@@ -7,47 +7,25 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.toys.walk import FORMS, walking
 
 from harness.explore.liveness.lasso import why_no_counterexample
-from harness.model import Kind, Model, Process, Step, View, eventually, leads_to
+from harness.model import Model
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
 from harness.simulate.trails.replay import replay_plain
 
-NAMES = ("Stays", "Again", "Once", "Answered")
-
-
-class Chain(Process):
-    """Goes from state to state, and from the last one back to another, if there is a way."""
-
-    name = "chain"
-
-    def __init__(self, last: int, back_to: int | None) -> None:
-        self._next = {n: n + 1 for n in range(last)} | ({} if back_to is None else {last: back_to})
-
-    def steps(self, view: View) -> list[Step]:
-        to = self._next.get(view["at"])
-        return [] if to is None else [Step("Go", (str(to),), (("at", to),), kind=Kind.STEP)]
-
 
 def chain(last: int, back_to: int | None, good: set[int], asked: set[int]) -> Model:
-    """Make a model whose one run is a chain: P holds in the good states, requests are made in those that are asked."""
-
-    def p(view: View) -> str | None:
-        return None if view["at"] in good else f"at {view['at']}"
-
-    forms = (
-        eventually("Stays", p), eventually("Again", p, again=True), eventually("Once", p, stays=False),
-        leads_to("Answered", lambda view: view["at"] in asked, p),
-    )
-    return Model("chain", (Chain(last, back_to),), ({"at": 0},), properties=forms)
+    """Make a walk from state to state, and from the last one back to another, if there is a way."""
+    return walking([(n, "A", n + 1) for n in range(last)] + [(last, "A", back_to)] * (back_to is not None), good, asked)
 
 
 def violated(model: Model, steps: int) -> set[str | None]:
     """Return the properties that a run of so many steps with its fair ending violates."""
-    run = run_plain(Tables(model), Plan(NAMES, steps, stop_at_violation=False), RandomStrategy(0))
+    run = run_plain(Tables(model), Plan(FORMS, steps, stop_at_violation=False), RandomStrategy(0))
     return {verdict.violated for verdict in run.violations}
 
 
@@ -78,13 +56,13 @@ def test_endings_are_judged_as_the_liveness_checker_judges_lassos(
 ) -> None:
     """Each verdict is confirmed by the lasso's own rules, and each property without one is refuted by them."""
     model = chain(last, None if back_to is None else min(back_to, last), good, asked)
-    run = run_plain(Tables(model), Plan(NAMES, steps, stop_at_violation=False), RandomStrategy(0))
+    run = run_plain(Tables(model), Plan(FORMS, steps, stop_at_violation=False), RandomStrategy(0))
     assert {v.violated for v in replay_plain(run.trail, None, Tables(model)).violations} == {
         v.violated for v in run.violations
     }
     labels = [chosen.label for chosen in run.trail.choices]
     at = len(labels) if run.trail.back_to is None else run.trail.back_to
-    for name in NAMES:
+    for name in FORMS:
         why = why_no_counterexample(model, 0, labels[:at], labels[at:], name, "none")
         assert (why is None) == (name in {v.violated for v in run.violations}), (name, why)
         assert why is None or re.search("is not violated", why)

@@ -16,8 +16,7 @@ import attrs
 import pytest
 from support.commands.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from support.paths import SUPPORT
-from support.runs.each_kind import each_kind
-from support.runs.named_runs import write_history_of
+from support.runs.named_runs import each_kind, write_history_of
 from support.toys import toy_refinement
 from support.toys.endless_counter import FAULTY, registered
 

@@ -11,7 +11,7 @@ import pytest
 from support.commands.pythons import NAMED, Digests, made, others, replayed, run_in
 from support.paths import DATA, TRAILS
 
-from harness.record import Recorder, read_trail
+from harness.record import Recorder, Trail, read_trail
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain, try_choices
@@ -72,19 +72,17 @@ def test_digests_are_those_of_every_python() -> None:
         assert replayed(runtime, TRAILS) == pinned
 
 
-COMMITTED = sorted(TRAILS.glob("*.trail.jsonl"))
+COMMITTED = {path.name.removesuffix(".trail.jsonl"): read_trail(path) for path in sorted(TRAILS.glob("*.trail.jsonl"))}
 
 
 def test_trails_hold_one_per_flaw() -> None:
     """The folder has a shrunk trail of each of S1 to S6, and of a record that is lost with the last replica."""
-    names = {path.name.split("-")[0] for path in COMMITTED}
-    assert names == {"last", "s1", "s2", "s3", "s4", "s5", "s6"}
+    assert {name.split("-")[0] for name in COMMITTED} == {"last", "s1", "s2", "s3", "s4", "s5", "s6"}
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))
-def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
+@pytest.mark.parametrize("trail", COMMITTED.values(), ids=COMMITTED)
+def test_committed_trail_violates_the_same_in_both_runtimes(trail: Trail) -> None:
     """A committed trail still violates its property, with one digest in both runtimes."""
-    trail = read_trail(path)
     plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())
     assert trail.violates is not None
     assert trail.violates in {verdict.violated for verdict in plain.violations}
@@ -92,12 +90,9 @@ def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
     assert plain.violations == on_trio.violations
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in COMMITTED if path.name.startswith("s")],
-    ids=lambda path: path.name.removesuffix(".trail.jsonl"),
-)
-def test_committed_trail_is_harmless_when_repaired(path: Path) -> None:
+@pytest.mark.parametrize("name", [name for name in COMMITTED if name.startswith("s")])
+def test_committed_trail_is_harmless_when_repaired(name: str) -> None:
     """The same choices, as far as they fit, violate nothing when the flaw is repaired."""
-    trail = read_trail(path)
-    repaired = attrs.evolve(trail, settings={**trail.settings, "repair": path.name.split("-")[0].upper()})
+    trail = COMMITTED[name]
+    repaired = attrs.evolve(trail, settings={**trail.settings, "repair": name.split("-")[0].upper()})
     assert try_choices(Tables(repaired.build()), repaired, perturbing_part(trail)).verdict.ok

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 import trio
-from support.runs.each_kind import each_kind
-from support.runs.named_runs import registering, strategy_of
-from support.runs.trio_runs import run_on_trio
+from support.runs.made_runs import run_on_trio
+from support.runs.named_runs import each_kind, registering, strategy_of
 from support.toys import mixed_links
 
 from harness import model as m

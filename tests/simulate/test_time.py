@@ -10,8 +10,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.runs.each_kind import each_kind
-from support.runs.named_runs import run_of
+from support.runs.named_runs import each_kind, run_of
 
 from harness import model as m
 from harness.record import Recorder, Trail, read_trail

@@ -9,15 +9,13 @@ run of the model, which a replay of its labels gives to the last byte.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 import pytest
 from support.runs import history_edits
-from support.runs.history_edits import Edit, Lines, events_of, put_right, replays, written
-from support.runs.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
+from support.runs.history_edits import EACH_RUN, RIGHT, RUNS, Edit, evenly, events_of, families, replays, written
 from support.runs.named_runs import write_history_of
 
 from harness.model import Model, parts
@@ -48,19 +46,6 @@ class Recorded:
     run: Run
     path: Path
     judge: FileJudge
-
-    def families(self) -> Iterator[tuple[str, list[Edit]]]:
-        """Yield every family of edits of the history."""
-        events = events_of(self.path)
-        for name, family in {**ORDER, **CONTENT}.items():
-            made = family(events)
-            if name not in RIGHT:
-                yield name, made
-            if name in RIGHT or name in ORDER:
-                yield f"{name}, put right", [partial(self.put_right, edit) for edit in made]
-
-    def put_right(self, edit: Edit) -> Lines:
-        return put_right(self.model, edit())
 
     def judged(self, edit: Edit) -> JudgedFile:
         """Judge the edited history, from a file with its own digest; a legal one must be a run of the model."""
@@ -94,9 +79,9 @@ def strongest(one: JudgedFile) -> str:
 def counts_of(recorded: Recorded, most: int) -> dict[str, Counts]:
     """Judge edits of each family, so many evenly chosen ones at most, and count what finds them."""
     table = {}
-    for name, made in recorded.families():
-        found = Counter(strongest(recorded.judged(edit)) for edit in made[:: -(-len(made) // most) or 1])
-        if made:
+    for name, made in families(recorded.model, events_of(recorded.path)):
+        if made and name not in RIGHT:
+            found = Counter(strongest(recorded.judged(edit)) for edit in evenly(made, most))
             table[name] = tuple(found[judge] for judge in JUDGES)
     return table  # type: ignore[return-value]
 
@@ -133,21 +118,16 @@ EVERY: Mapping[str, tuple[Counts | None, ...]] = {
 """The same of every edit."""
 
 
-def test_edits_of_a_real_history_are_found_or_are_legal(recorded: Recorded) -> None:
-    """Each judge finds as many of the sampled edits as the table says; what nothing finds is a run of the model."""
-    assert counts_of(recorded, FEW) == expected_of(recorded, EXPECTED)
-
-
-@pytest.mark.large
-def test_every_edit_of_a_real_history_is_found_or_is_legal(recorded: Recorded) -> None:
-    """So it is for every edit that there is: none raises an error, and none escapes but other runs of the model."""
-    assert counts_of(recorded, ALL) == expected_of(recorded, EVERY)
-
-
-def expected_of(recorded: Recorded, table: Mapping[str, tuple[Counts | None, ...]]) -> dict[str, Counts]:
-    """Return the column of a model: the families that have edits of its run."""
+@pytest.mark.parametrize(("most", "table"), [
+    pytest.param(FEW, EXPECTED, id="some"), pytest.param(ALL, EVERY, id="every", marks=pytest.mark.large),
+])
+def test_edits_of_a_real_history_are_found_or_are_legal(
+    recorded: Recorded, most: int, table: Mapping[str, tuple[Counts | None, ...]]
+) -> None:
+    """Each judge finds as many edits as the table says; none raises an error, and what nothing finds is a run of the
+    model. A family has a column where it has edits of the model's run."""
     at = EACH_RUN.index(recorded.model.name)
-    return {family: counts for family, row in table.items() if (counts := row[at]) is not None}
+    assert counts_of(recorded, most) == {family: row[at] for family, row in table.items() if row[at] is not None}
 
 
 VISIBLE: Mapping[str, tuple[str, ...]] = {

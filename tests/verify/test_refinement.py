@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 import pytest
-from support.runs.named_runs import registering
 from support.toys import toy_refinement as toy
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model
@@ -16,8 +15,7 @@ from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import Session, run_plain
 from harness.simulate.states.nodes import Option
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.chance import Seeded
-from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.strategies.strategy import InteractiveStrategy, RandomStrategy
 from harness.verify import refinement as refine
 from harness.verify.explanation import Explanation, explain
 from harness.verify.linearization import with_changes
@@ -33,9 +31,6 @@ SERVED = ("Ask(f1)", "Ask(f1)", "Set", "Serve(f1) Fetch f1->reg number=1", "Set"
 """Two responses are under way."""
 
 
-toy_is_known = registering(toy.system())
-
-
 def model(flaw: str = "", faults: Faults = toy.HARD, **refinement: Any) -> Model:
     """The toy's actors, with parts of their refinement replaced."""
     built = find_model("toy/actors").make({}, {"flaw": flaw}, "bag", faults)
@@ -48,25 +43,15 @@ def explained(totals: Totals) -> Explanation:
     return totals.explanation
 
 
-class Scripted:
-    """Takes the options whose labels start as given, one after the other, then none that is expected."""
-
-    name = "scripted"
-    seed = 0
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        self.labels = list(labels)
-        self.chance = Seeded(0)
-
-    def pick(self, options: Sequence[Option]) -> int:
-        wanted = self.labels.pop(0)
-        return next(n for n, option in enumerate(options) if option.label.startswith(wanted))
-
-
 def follow(refiner: Refiner, labels: Sequence[str]) -> Refined:
-    """Make the run of the given labels and judge it."""
-    plan = Plan((), len(labels))
-    _, trace = refiner.follow(Session(refiner.tables, plan, Scripted(labels)))
+    """Make the run whose labels start as given, one after the other, and judge it."""
+    left = iter(labels)
+
+    def wanted(options: Sequence[Option]) -> int:
+        begins = next(left)
+        return next(n for n, option in enumerate(options) if option.label.startswith(begins))
+
+    _, trace = refiner.follow(Session(refiner.tables, Plan((), len(labels)), InteractiveStrategy(wanted)))
     return refiner.judge(trace)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-from support.runs.history_edits import Edit, Lines, compact, events_of, put_right, written
-from support.runs.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
+from support.runs.history_edits import EACH_RUN, RUNS, Edit, Lines, compact, evenly, events_of, families, written
 from support.runs.named_runs import write_history_of
 
 from harness.campaign import judging
@@ -43,12 +42,8 @@ class Recorded:
     def edits(self) -> Iterator[Edit]:
         """Yield some edits of each family, evenly chosen, some of them put right by a careful hand."""
         events = events_of(self.paths[0])
-        for name, family in {**ORDER, **CONTENT}.items():
-            made = family(events)
-            for edit in made[:: -(-len(made) // FEW) or 1]:
-                yield edit
-                if name in RIGHT or name in ORDER:
-                    yield lambda edit=edit: put_right(self.model, edit())  # type: ignore[misc]
+        for _, made in families(self.model, events):
+            yield from evenly(made, FEW)
         yield lambda: [*events[:3], {**events[3], "process": "nobody"}, *events[4:]]
         yield lambda: [events[0], *({**event, "violated": {"Nothing": "no"}} for event in events[1:])]
         yield lambda: [with_initial(events[0]), *events[1:]]
@@ -143,13 +138,8 @@ def test_full_memory_starts_over_and_nothing_else_changes(
         monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(refine, "ROOM", recall_module.ROOM)
         bench, judge = BlockJudge(recorded.cell), FileJudge()
-        for edit in some(recorded.edits(), 5):
+        for edit in evenly(list(recorded.edits()), 5):
             edited = written(recorded.paths[0], edit(), recorded.paths[0].with_name("edited.history.jsonl"))
             one, other = both(recorded, bench, judge, edited)
             one["explanation"] = other["explanation"] = None  # tells of states that were met since memory was full
             assert one == other
-
-
-def some(edits: Iterable[Edit], most: int) -> list[Edit]:
-    made = list(edits)
-    return made[:: -(-len(made) // most)]

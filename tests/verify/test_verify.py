@@ -13,9 +13,8 @@ import pytest
 from support.commands.command_line import call
 from support.runs import history_edits
 from support.runs.history_edits import compact, events_of, replays, written
-from support.runs.named_runs import registering, run_of, write_history_of
-from support.runs.trio_runs import run_on_trio
-from support.toys import toy_refinement as toy
+from support.runs.made_runs import run_on_trio
+from support.runs.named_runs import run_of, write_history_of
 from support.toys.toy_histories import Edit, Line, edited, recorded
 
 from harness.model import Faults
@@ -30,9 +29,6 @@ from harness.verify.scan import Scan
 LASTING = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 
 
-toy_is_known = registering(toy.system())
-
-
 def judged(path: Path) -> JudgedFile:
     return FileJudge().file(path)
 
@@ -42,21 +38,6 @@ def swap(n: int) -> Edit:
         events[n], events[n + 1] = events[n + 1], events[n]
 
     return edit
-
-
-def counted_up(n: int, slot: str, field: str) -> Edit:
-    def edit(events: list[Line]) -> None:
-        events[n]["writes"][slot][field] += 1
-
-    return edit
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Path:
-    """A run in which much happens, under every kind of fault that the toy knows."""
-    path = tmp_path / "run.history.jsonl"
-    recorded(path)
-    return path
 
 
 def test_right_run_is_accepted_as_history_and_as_trail(history: Path) -> None:
@@ -130,7 +111,11 @@ def test_edits_are_found_or_are_legal(
 def test_offset_that_was_never_confirmed_fails_property_and_refinement(history: Path) -> None:
     """A confirmation that is one too high: the property that it breaks, and the guard that it passed by."""
     n = next(n for n, event in enumerate(events_of(history)) if event.get("writes", {}).get("reg", {}).get("confirmed"))
-    one = judged(edited(history, counted_up(n, "reg", "confirmed")))
+
+    def higher(events: list[Line]) -> None:
+        events[n]["writes"]["reg"]["confirmed"] += 1
+
+    one = judged(edited(history, higher))
     assert {"property", "refinement"} <= set(one.findings)
     assert one.explanation is not None and one.explanation.step == n
     assert 'if known > view["copy[f1]"]' in one.explanation.why[-1]

@@ -10,19 +10,7 @@ from typing import Any
 import pytest
 from support.commands.command_line import call
 from support.runs.history_edits import compact
-from support.runs.named_runs import registering
-from support.toys import toy_refinement as toy
-from support.toys.toy_histories import Edit, edited, recorded
-
-toy_is_known = registering(toy.system())
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Path:
-    """A run in which much happens, under every kind of fault that the toy knows."""
-    path = tmp_path / "run.history.jsonl"
-    recorded(path)
-    return path
+from support.toys.toy_histories import Edit, edited
 
 
 def one_field(**fields: Any) -> Edit:

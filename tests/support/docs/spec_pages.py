@@ -16,10 +16,12 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import attrs
 
@@ -34,7 +36,6 @@ from kafka_proto.replication.specs import kip_320
 from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.transactions.specs import diary_01, diary_02
 from support.docs.spec_footprints import footprints
-from support.docs.spec_table import ROWS, Module, Row
 from support.paths import DATA, ROOT
 
 FOLDER = ROOT / "docs" / "models" / "specs"
@@ -43,6 +44,57 @@ MODULE = re.compile(r"-{4,} *MODULE +(\w+) *-{4,}")
 WIDTH = 120
 Pairs = Iterator[tuple[str, str]]
 """What an action of the actors was, in runs: it and the actions of the spec; an empty name is a stutter."""
+
+
+@attrs.frozen
+class Module:
+    """A published file: what its module is called, where it is, and how many lines it has."""
+
+    name: str
+    repository: str
+    commit: str
+    folder: str
+    lines: int
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.tla"
+
+    @property
+    def address(self) -> str:
+        """Where the file is published, at the commit that the line numbers are of."""
+        return f"{self.repository}/blob/{self.commit}/{self.folder}{self.file}"
+
+
+@attrs.frozen
+class Row:
+    """An action: its module, the first and the last line of its definition there, when it may happen, what it does."""
+
+    module: Module
+    first: int
+    last: int
+    guard: str
+    effect: str
+
+    @property
+    def link(self) -> str:
+        lines = f"lines {self.first}-{self.last}"
+        return f"[{self.module.file}, {lines}]({self.module.address}#L{self.first}-L{self.last})"
+
+
+def _pages() -> Mapping[str, Mapping[str, Row]]:
+    """Return the rows of each page by action, from tests/data/spec_rows.toml."""
+    table = tomllib.loads((DATA / "spec_rows.toml").read_text(encoding="utf-8"))
+    modules = {name: Module(**{"name": name, **said}) for name, said in table["modules"].items()}
+
+    def row(said: Mapping[str, Any]) -> Row:
+        module, first, last = said["at"]
+        return Row(modules[module], first, last, said["guard"], said["effect"])
+
+    return {page: {action: row(said) for action, said in rows.items()} for page, rows in table["pages"].items()}
+
+
+ROWS = _pages()
 
 
 @attrs.frozen

@@ -118,13 +118,6 @@ def files() -> Iterator[str]:
         yield from (f"{folder}/{module}.py" for module in modules)
 
 
-def stages_of(file: str) -> list[list[str]]:
-    """Return the campaigns of the protocol that a file is of: the first ones, then the rest."""
-    protocol = file.removeprefix("kafka_proto/").partition("/")[0]
-    names = [name for name, row in CAMPAIGNS.items() if row.model.startswith(f"{protocol}/")]
-    return [names[:FIRST], names[FIRST:]]
-
-
 def digests(folder: Path) -> list[str]:
     """Return the digest of each history of a campaign."""
     ends = (path.read_text(encoding="utf-8").splitlines()[-1] for path in sorted(folder.glob("*.history.jsonl")))
@@ -152,19 +145,21 @@ class Survey:
                 self.right[name] = digests(out / name)
                 self.witnesses[name] = set(seen[name]["witnessed"])
 
-    def judge(self, mutant: Mutant, stages: list[list[str]], seeds: int | None = None) -> tuple[Finding | None, int]:
+    def judge(self, mutant: Mutant) -> tuple[Finding | None, int]:
         """Return the first finding about a mutant, and how many of its runs are other ones than the right source's.
 
-        The campaigns of a stage are run where those of the stage before were silent.
+        The campaigns of its protocol come in two stages: the rest are run where the first ones were silent.
         """
-        differ, reached = 0, set[str]()
+        protocol = mutant.file.removeprefix("kafka_proto/").partition("/")[0]
+        names = [name for name, row in CAMPAIGNS.items() if row.model.startswith(f"{protocol}/")]
+        stages, differ, reached = (names[:FIRST], names[FIRST:]), 0, set[str]()
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
             out = Path(temporary) / "runs"
             root = source_mutants.mutated(mutant, Path(temporary) / "source")
             for stage in stages:
                 self.learn(stage)
                 try:
-                    seen = source_mutants.record(root, out, stage, seeds or self.seeds)
+                    seen = source_mutants.record(root, out, stage, self.seeds)
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
                     return Finding("exception", str(error).splitlines()[-1], stage[0], 0), differ
                 for name in sorted(stage, key=lambda name: (not seen[name]["violated"], not seen[name]["raised"])):
@@ -173,7 +168,7 @@ class Survey:
                     if found is not None:
                         return found, differ
                     reached |= set(seen[name]["witnessed"])
-        lost = {witness for stage in stages for name in stage for witness in self.witnesses[name]} - reached
+        lost = {witness for name in names for witness in self.witnesses[name]} - reached
         return (Finding(min(lost), "reached by no run", "all", self.seeds) if lost else None), differ
 
     def compare(self, folder: Path, name: str, seen: dict[str, Any]) -> tuple[Finding | None, int]:
@@ -208,10 +203,9 @@ def main() -> None:
             for mutant in mutants(file):
                 if mutant.name in done:
                     continue
-                found, differ = survey.judge(mutant, stages_of(file))
-                row = {"name": mutant.name, "by": found.by if found else None, "differ": differ,
-                       "what": found.what if found else None, "campaign": found.campaign if found else None,
-                       "seed": found.seed if found else None}
+                found, differ = survey.judge(mutant)
+                what = attrs.asdict(found) if found else dict.fromkeys(("by", "what", "campaign", "seed"))
+                row = {"name": mutant.name, "by": what.pop("by"), "differ": differ, **what}
                 out.write(json.dumps(row) + "\n")
                 out.flush()
                 print(f"{row['by'] or 'SURVIVES':22} {differ:4} {mutant.name}", file=sys.stderr, flush=True)

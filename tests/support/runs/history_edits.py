@@ -241,3 +241,42 @@ def _of_environment(model: Model, process: Process, view: View, event: Line, typ
         return event
     writes = model.effects(view, choice.step).writes
     return {**event, "writes": {name: plain(value) for name, value in sorted(writes)}}
+
+
+RUNS: Mapping[str, tuple[str, int, int]] = {
+    "kafka/4.4": ("fencing-battle", 0, 60),
+    "replication/kip-320/actors": ("rp-06-first-try-repaired", 0, 60),
+    "compaction/pulsar/actors": ("pc-01-leaked-ledger-repaired", 0, 60),
+    "compaction/pulsar-trimming/actors": ("pc-03-trimmed-too-early-repaired", 0, 60),
+}
+"""Model to scenario, seed, and the steps before the fair ending."""
+EACH_RUN = tuple(RUNS)
+"""The models, as parameters."""
+ORDER: Mapping[str, Callable[[Lines], list[Edit]]] = {
+    "swapped": swapped, "dropped": dropped, "doubled": doubled,
+}
+CONTENT: Mapping[str, Callable[[Lines], list[Edit]]] = {
+    "numbers-of-states": numbers_of_states, "numbers-of-messages": numbers_of_messages,
+    "numbers-everywhere": numbers_everywhere, "codes-everywhere": codes_everywhere,
+    "outcomes": outcomes,
+}
+RIGHT = ("numbers-everywhere", "codes-everywhere")
+"""Families that are only judged after a careful hand has put right what follows; those of `ORDER` with and without."""
+
+
+def families(model: Model, events: Lines) -> Iterator[tuple[str, list[Edit]]]:
+    """Yield every family of edits of a history, and those that a careful hand puts right."""
+    for name, family in {**ORDER, **CONTENT}.items():
+        made = family(events)
+        yield name, made
+        if name in RIGHT or name in ORDER:
+            yield f"{name}, put right", [partial(_right, model, edit) for edit in made]
+
+
+def _right(model: Model, edit: Edit) -> Lines:
+    return put_right(model, edit())
+
+
+def evenly(edits: list[Edit], most: int) -> list[Edit]:
+    """Return so many evenly chosen edits at most."""
+    return edits[:: -(-len(edits) // most) or 1]

@@ -1,4 +1,4 @@
-"""Runs of a strategy, and the states that a run goes through."""
+"""Runs of a strategy, a run on trio, and the states that a run goes through."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, count, islice
 
 from harness.model import Model, Scenario, State, model_of
+from harness.record import Recorder
 from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.run import Run
-from harness.simulate.runs.session import run_plain
+from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.runtimes.trio_runtime import drive_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.strategy import Strategy
 
 
 def runs_of(tables: Tables, plan: Plan, strategy: str, first: int = 0) -> Iterator[Run]:
@@ -20,6 +23,11 @@ def runs_of(tables: Tables, plan: Plan, strategy: str, first: int = 0) -> Iterat
         if (chosen := source.run(seed)) is None:
             return
         yield run_plain(tables, plan, chosen)
+
+
+def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
+    """Make one run on trio, as `run_plain` makes it on the plain runtime."""
+    return drive_on_trio(Session(tables, plan, strategy, recorder))
 
 
 def alternating(tables: Tables, plan: Plan, most: int) -> Iterator[Run]:

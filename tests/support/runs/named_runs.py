@@ -1,8 +1,8 @@
-"""Scenarios and strategies by name, runs of them, and systems that are known while the tests of a file run."""
+"""Scenarios and strategies by name, scenarios by kind, runs of them, and systems known during the tests of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,20 @@ def scenario_of(name: str) -> Scenario:
     scenario = find_scenario(name)
     assert scenario is not None
     return scenario
+
+
+def each_kind(scenarios: Iterable[Scenario]) -> list[Any]:
+    """Return a parameter for each scenario, by its name; the first of a kind is in the suite, the others are large.
+
+    A kind is a model, a mode, the kind of log that it is on, and whether a violation is expected.
+    """
+    found, kinds = [], set[object]()
+    for scenario in scenarios:
+        kind = (scenario.model, scenario.mode, scenario.settings.get("log"), scenario.expected is None)
+        marks = [pytest.mark.large] if kind in kinds else []
+        kinds.add(kind)
+        found.append(pytest.param(scenario, id=scenario.name, marks=marks))
+    return found
 
 
 def strategy_of(source: str | Strategies, number: int) -> Strategy:

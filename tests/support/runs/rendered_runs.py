@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 import attrs
@@ -107,29 +107,25 @@ def spec(model: str, sizes: dict[str, int], faults: m.Faults = m.NO_FAULTS) -> m
     return m.find_model(model).make(sizes, faults=faults)
 
 
+HOLDS, BROKERS = Plan(("LogsAgreeUpToHwm",)), ("b1", "b2")
+EVERY = m.Faults(drop=1, duplicate=1, delay=1, pause=1, crash=1, targets=("end", "node-2"))
+RULES = m.Faults(rules=(m.Rule("drop", nth=1), m.Rule("duplicate", nth=2), m.Rule("delay", source="end")))
+RUNS: Mapping[str, Callable[[], Case]] = {
+    "holds": lambda: search(spec("transactions/repaired", SIZES), HOLDS),
+    "fails": lambda: search(spec("transactions/gist", SIZES), HOLDS, fails=True),
+    "starves": lambda: search(spec("transactions/diary-02", {"clients": 1, "brokers": 3, "elections": 1}),
+                              Plan(("EventuallyAllClientsGetPid",), steps=4), fails=True),
+    "wide": lambda: search(spec("transactions/repaired", WIDE), Plan(()), acts=frozenset({"ElectLeader"})),
+    "actors": lambda: search(
+        spec("kafka/4.0", {"producers": 2}, m.Faults(drop=2, duplicate=1, delay=1, crash=1, targets=BROKERS)),
+        Plan((), steps=80, mode="timed"), acts=frozenset({"Crash"})),
+    "faults": lambda: search(talk(EVERY), Plan((), steps=60), acts=frozenset({
+        "Drop", "Duplicate", "Delay", "Release", "Pause", "Crash", "Restart", "Hear"})),
+    "rules": lambda: search(talk(RULES), Plan(("InOrder",)), fails=True),
+}
+
+
 @cache
 def case(name: str) -> Case:
     """Return a run by its name in `RUNS`."""
-    every = m.Faults(drop=1, duplicate=1, delay=1, pause=1, crash=1, targets=("end", "node-2"))
-    match name:
-        case "holds":
-            return search(spec("transactions/repaired", SIZES), Plan(("LogsAgreeUpToHwm",)))
-        case "fails":
-            return search(spec("transactions/gist", SIZES), Plan(("LogsAgreeUpToHwm",)), fails=True)
-        case "starves":
-            sizes = {"clients": 1, "brokers": 3, "elections": 1}
-            plan = Plan(("EventuallyAllClientsGetPid",), steps=4)
-            return search(spec("transactions/diary-02", sizes), plan, fails=True)
-        case "wide":
-            return search(spec("transactions/repaired", WIDE), Plan(()), acts=frozenset({"ElectLeader"}))
-        case "actors":
-            faults = m.Faults(drop=2, duplicate=1, delay=1, crash=1, targets=("b1", "b2"))
-            model = spec("kafka/4.0", {"producers": 2}, faults)
-            return search(model, Plan((), steps=80, mode="timed"), acts=frozenset({"Crash"}))
-        case "faults":
-            acts = frozenset({"Drop", "Duplicate", "Delay", "Release", "Pause", "Crash", "Restart", "Hear"})
-            return search(talk(every), Plan((), steps=60), acts=acts)
-        case "rules":
-            rules = (m.Rule("drop", nth=1), m.Rule("duplicate", nth=2), m.Rule("delay", source="end"))
-            return search(talk(m.Faults(rules=rules)), Plan(("InOrder",)), fails=True)
-    raise AssertionError(name)
+    return RUNS[name]()

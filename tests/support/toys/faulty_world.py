@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from harness import model as m
+from harness.record import Event
+
+EVERYTHING = m.Faults(
+    drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2,
+    rules=(m.Rule("drop"), m.Rule("duplicate"), m.Rule("delay"), m.Rule("reorder")),
+)
 
 
 @attrs.frozen
@@ -70,6 +76,14 @@ class World:
         """Return the messages that are lost when a step is taken, and take it."""
         before = self.state
         return self.model.effects(m.View(before), self.take(label).step).lost
+
+    def event(self, choice: m.Choice) -> Event:
+        """Return the event that the last step is."""
+        step, effects = choice.step, self.model.effects(m.View(self.before), choice.step)
+        return Event(
+            1, None, choice.process, str(step.kind), step.action, step.args, step.detail, step.consumed, step.sent,
+            effects.lost, effects.held, None, dict(effects.writes), {},
+        )
 
     def settle(self) -> None:
         """Send and deliver until nothing is left to do without faults and mending."""

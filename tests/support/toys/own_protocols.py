@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -37,6 +38,13 @@ def found() -> Iterator[None]:
             systems.cache_clear()
             for name in MODULES:
                 sys.modules.pop(name, None)
+
+
+def example(name: str) -> ModuleType:
+    """Return an example of the docs as a module that nobody else finds."""
+    with patch.object(sys, "path", [*sys.path, str(LOCK_SERVICE.parent)]):
+        import_module(name)
+    return sys.modules.pop(name)
 
 
 @contextmanager
