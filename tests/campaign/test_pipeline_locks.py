@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.commands.command_line import call, ended, files_below, started, wait_until
+from support.commands.command_line import call, ended, files_below, holding, started, wait_until
 from support.spark.held_workers import second_block_after
 from support.spark.spark_session import need_java, spark
 
@@ -38,18 +35,7 @@ with alone(Path(sys.argv[1]), "--out"):
     print("held", flush=True)
     time.sleep(600)
 """
-
-
-@contextmanager
-def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Let another process have a folder, until it is killed."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None and process.stdout.readline() == "held\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+"""Has a folder, until it is killed."""
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +67,7 @@ def test_a_second_driver_is_refused_and_told_who_has_the_folder(
     need_java()
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "folder"
-    with another(folder) as process:
+    with holding(HOLD, folder) as process:
         before = files_below(folder)
         said = call(*arguments, folder).refusal
         assert said == (f"{folder} is in use by process {process.pid} on this machine; wait until that has ended, or "
@@ -102,8 +88,8 @@ def test_a_killed_search_leaves_no_temporary_folder_for_good(
     spark()
     killed, used, other = (tmp_path / f"kafka-proto-search-{name}" for name in ("killed", "used", "other"))
     other.mkdir()
-    with another(used):
-        with another(killed) as process:
+    with holding(HOLD, used):
+        with holding(HOLD, killed) as process:
             process.kill()
             process.wait()
         assert [locks.is_abandoned(folder) for folder in (killed, used, other)] == [True, False, False]

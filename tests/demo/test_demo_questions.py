@@ -33,15 +33,6 @@ def test_link_of_a_long_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         questions.link(ran(TXN, 30).trail())
 
 
-@pytest.mark.parametrize("form", [form for form in questions.EXPORTS if form != "tla"])
-def test_run_is_exported_in_every_form(form: str) -> None:
-    """As `kafka-proto show` writes it."""
-    session = ran(TXN, 10)
-    text = questions.exported(session.trail(), form)
-    assert session.digest() in text or form in ("mermaid", "shiviz", "log")
-    assert len(text) > 300
-
-
 def test_violation_is_shrunk_into_a_branch_of_its_own() -> None:
     """The shorter run violates the same, at the same sizes; the long one is still there."""
     session = found_violation()

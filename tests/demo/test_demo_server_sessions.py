@@ -35,6 +35,7 @@ def test_run_made_by_hand_is_kept_when_something_else_is_opened(site: Site) -> N
     for n in range(5):
         site.post("/api/take", {"index": 0, "at": n})
     site.post("/api/rewind", {"to": 2})
+    assert "expected a step from 2 to 5" in site.refused(400, "POST", "/api/forward", '{"to": 1}')
     site.post("/api/take", {"index": 1, "at": 2})
     made, digest = labels(site), site.session.digest()
     site.post("/api/open", {"what": "happy-path"})

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.commands.command_line import call
-from support.demo.sessions import TXN, found_violation, going, meddle, opened, ran, seen, snapshot
+from support.demo.sessions import TXN, going, meddle, opened, ran, seen, snapshot
 
 from harness.demo.session import interactive_run, strategy_runner
 from harness.demo.session.as_json import logs_json
-from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.opened_model import open_trail
 from harness.demo.session.snapshot import branches, change_text, present, steps
@@ -46,23 +44,6 @@ def test_digest_of_every_prefix_is_that_of_a_replay_of_its_trail(what: str) -> N
         session.rewind(step)
         digest, run = replayed(session.trail())
         assert (session.digest(), len(run.trail.choices)) == (digest, step)
-
-
-def test_step_is_taken_by_label_or_index_and_refused_otherwise() -> None:
-    """An index or label that is not possible, or a picture that is too old, changes nothing."""
-    session = opened()
-    before = seen(session)
-    labels = [option["label"] for option in present(session)["enabled"]]
-    for call_, error in (
-        (lambda: session.take(len(labels)), Refusal), (lambda: session.take(-1), Refusal),
-        (lambda: session.take(label="Init(c9,tid1)"), Refusal), (lambda: session.take(0, at=3), Stale),
-    ):
-        with pytest.raises(error):
-            call_()
-    assert seen(session) == before
-    session.take(label=labels[1], at=0)
-    session.take(0, at=1)
-    assert steps(session)[0]["label"] == labels[1]
 
 
 def test_another_step_in_the_middle_begins_a_branch_and_keeps_the_old_one() -> None:
@@ -133,14 +114,6 @@ def test_run_goes_on_until_what_it_was_told(until: str) -> None:
         assert session.over() == "nothing but faults is possible any more"
     else:
         assert [label.startswith("ElectLeader") for label in labels] == [False] * (len(labels) - 1) + [True]
-
-
-def test_run_stops_where_a_property_breaks() -> None:
-    """In the scenario of a flaw, with a seed that finds it."""
-    session = found_violation()
-    assert session.violation is not None
-    assert session.violation.step == session.at
-    assert session.violation.violated not in session.branch.records[session.at - 1].failing
 
 
 @pytest.mark.parametrize("strategy", strategy_runner.STRATEGIES)
@@ -275,33 +248,6 @@ def test_where_time_decides_faults_are_rare_too(seed: int) -> None:
     session = going(opened("rolling-restart", "generous"), 200, strategy="random", seed=seed, inject_faults=True)
     kinds = kinds_of(session)
     assert kinds.total() == 200 and kinds["fault"] <= 200 / 5, kinds
-
-
-Change = Callable[[LiveSession], object]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda s: s.rewind(9), "expected a step from 0 to 3"), (lambda s: s.forward(2), "expected a step from 3 to 3"),
-        (lambda s: s.switch("x"), "there is no branch 'x'; the branches are main"),
-        (lambda s: s.name_branch("  "), "expected a new name"), (lambda s: s.name_branch("x" * 61), "a new name of 1"),
-        (lambda s: s.set_strategy("clever"), "no strategy 'clever' here; the strategies are random, pct, guided"),
-        (lambda s: s.set_strategy(speed=5000), "a speed of 0"), (lambda s: s.start("never"), "until violation"),
-        (lambda s: s.start("step:x"), "until violation"), (lambda s: s.start(steps=0), "at least 1 step"),
-        (lambda s: s.open("nope"), "there is no model 'nope'"), (lambda s: s.tour("nope"), "there is no tour 'nope'"),
-        (lambda s: s.open(TXN, {"brokers": 99}), "size brokers"), (lambda s: s.open(TXN, budget="x"), "or generous"),
-        (lambda s: s.open("transactions/diary-01", initial=9), "an initial state from 0 to 1"),
-        (lambda s: s.state(4), "expected a step from 0 to 3"),
-    ],
-)
-def test_verb_that_cannot_be_is_refused_and_changes_nothing(change: Change, said: str) -> None:
-    """One sentence says what was expected."""
-    session = ran(TXN, 3)
-    before = seen(session)
-    with pytest.raises(Refusal, match=said):
-        change(session)
-    assert seen(session) == before
 
 
 def test_trail_of_a_session_is_a_file_like_any_other() -> None:

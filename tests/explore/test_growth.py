@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.commands.command_line import call
@@ -47,17 +46,12 @@ class Counter(m.Process):
         yield m.Step("Switch", (), (("switch", not view["switch"]),))
 
 
-def build_late(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> m.Model:
-    return m.Model("late", (Late(),), ({**dict.fromkeys(Late.switches, False), "crashed": False, "asked": 0},))
-
-
-def build_counter(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> m.Model:
-    return m.Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
-
-
 known = registering(m.System("growing", (
-    m.ModelSpec("late", "grows where few of its states lead", build_late, {}),
-    m.ModelSpec("counter", "counts for ever, or up to a size", build_counter, {"most": m.Size(0, 0, 10_000)}),
+    m.ModelSpec("late", "grows where few of its states lead", lambda *_: m.Model(
+        "late", (Late(),), ({**dict.fromkeys(Late.switches, False), "crashed": False, "asked": 0},)), {}),
+    m.ModelSpec("counter", "counts for ever, or up to a size", lambda sizes, *_: m.Model(
+        "counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes),
+                {"most": m.Size(0, 0, 10_000)}),
 )), autouse=False)
 
 

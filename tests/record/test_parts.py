@@ -7,13 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.commands.command_line import call, wait_until
+from support.commands.command_line import call, holding, wait_until
 
 from harness.record import parts
 from harness.record.files import write_atomically, writing
@@ -38,17 +36,6 @@ for n in range(100):
 """
 
 
-@contextmanager
-def writer(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Give a process that is in the middle of writing a file."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "writing\n"
-            yield process
-        finally:
-            process.kill()
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -59,7 +46,7 @@ def hidden(folder: Path) -> list[str]:
 
 def test_file_of_a_killed_writer_is_swept_by_the_next_one(tmp_path: Path) -> None:
     """Whatever the next one writes, as long as it is in the same folder."""
-    with writer(tmp_path / "first") as process:
+    with holding(WRITER, tmp_path / "first") as process:
         process.kill()
         process.wait()
         assert len(hidden(tmp_path)) == 1
@@ -72,9 +59,9 @@ def test_file_of_a_killed_writer_is_swept_by_the_next_one(tmp_path: Path) -> Non
 
 def test_file_of_a_live_writer_is_left_alone(tmp_path: Path) -> None:
     """Beside a file that is left it stays, and comes to its place when it is complete."""
-    with writer(tmp_path / "killed") as process:
+    with holding(WRITER, tmp_path / "killed") as process:
         process.kill()
-    with writer(tmp_path / "slow") as process, writing(tmp_path / "mine") as file:
+    with holding(WRITER, tmp_path / "slow") as process, writing(tmp_path / "mine") as file:
         assert len(hidden(tmp_path)) == 2
         file.write("text")
         write_atomically(tmp_path / "other", ["text"])

@@ -9,7 +9,7 @@ import attrs
 import pytest
 from support.toys import toy_refinement as toy
 
-from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model
+from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Value, View, find_model
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import Session, run_plain
@@ -266,9 +266,3 @@ def test_tables_that_take_too_much_start_over_between_runs(monkeypatch: pytest.M
     assert refiner.tables.renewals > 5 and refiner.spec_tables.renewals > 0
     assert (parts.actions, parts.extensions, parts.reached) == (whole.actions, whole.extensions, whole.reached)
     assert (parts.steps, parts.stutters, parts.failed) == (whole.steps, whole.stutters, 0)
-
-
-def test_model_without_a_refinement_is_refused() -> None:
-    """Only a model that says which spec it follows can be held against one."""
-    with pytest.raises(Refusal, match="has no refinement"):
-        Refiner(find_model("transactions/diary-02").make())

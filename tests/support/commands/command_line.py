@@ -137,3 +137,15 @@ def refused(*arguments: object) -> str:
     sentence = call(*arguments).refusal
     assert files_below(Path.cwd().parent) == before
     return sentence
+
+
+@contextmanager
+def holding(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Give a process of a program of Python that has printed a line and goes on; it is killed in the end."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
