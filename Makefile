@@ -1,5 +1,5 @@
 PYTHON ?= python3
-TARGETS := setup run hunt-thorough quick test test-large test-browser lint bench bench-search bench-pipeline campaign table demo docs clean
+TARGETS := setup run hunt-thorough quick test test-large test-browser lint bench bench-search bench-pipeline campaign table demo site docs clean
 
 .PHONY: $(TARGETS)
 .DEFAULT_GOAL := test

@@ -26,6 +26,7 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
                benchmarks/pipeline.py [ARGS...]
   campaign     20,000 runs of eight scenarios on Spark into out/campaign, then the report; ARGS go to the campaign
   table        benchmarks/published_table.py: the diary's table of model checking runs, beside ours
+  site         the demo as a site without a server, in out/site: the models run in the browser
   docs         the pages and an API reference as a site, in out/docs
   demo         kafka-proto demo [ARGS...]: a live cluster in a page on this machine
   clean        remove the virtual environment, caches and build files (out is kept)
@@ -80,10 +81,12 @@ QUICK = [
 # Flawed scenarios of each protocol; their repaired twins are in the campaign, too.
 FLAWED = ("s3-wiped-metadata", "s4-copied-tail", "pc-06-replayed-twice", "rp-01-truncate-to-high-watermark")
 CAMPAIGN = [name for flawed in FLAWED for name in (flawed, f"{flawed}-repaired")]
+PYODIDE = "pyodide@314.0.7"
+"""Python for browsers, as its package for Node is called."""
 BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "bench-pipeline": "pipeline.py",
               "table": "published_table.py"}
 COMMANDS = ("setup", "run", "hunt-thorough", "quick", "test", "test-large", "test-browser", "lint", "campaign", "demo",
-            "docs", "clean", *BENCHMARKS)
+            "site", "docs", "clean", *BENCHMARKS)
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -263,8 +266,29 @@ def test_browser(rest: list[str]) -> None:
     # The driver alone, and only here: the browser is the machine's own.
     step([*PIP, "--editable", ".[browser]"], "pip could not install the extra `browser`; see above")
     print(f"with {found.stdout.strip()}", flush=True)
+    try:
+        site()
+    except SystemExit:
+        print("the tests of the site without a server are left out")
     pages = [f"tests/demo/{path.name}" for path in sorted(ROOT.glob("tests/demo/test_demo_page*.py"))]
     hand_over([str(PYTHON), "-m", "pytest", "-m", "browser", *pages, *rest])
+
+
+def site() -> None:
+    """Build the demo as a site without a server, with what it needs from the package indexes of Python and of Node."""
+    step([*PIP, "--editable", ".[site]"], "pip could not install the extra `site`; see above")
+    parts = Path("out/site-parts")
+    parts.mkdir(parents=True, exist_ok=True)
+    for old in parts.glob("*.whl"):
+        old.unlink()
+    if not (parts / f"{PYODIDE.replace('@', '-')}.tgz").is_file():
+        npm = shutil.which("npm", path=str(BIN)) or "npm"
+        step([npm, "pack", "--silent", "--pack-destination", str(parts), PYODIDE],
+             f"npm could not fetch {PYODIDE}, Python for browsers; see above")
+    step([str(PYTHON), "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(parts), ".", "attrs"],
+         "pip could not build the wheels of the site; see above")
+    step([str(PYTHON), "-m", "harness.demo.web.site", str(parts), "out/site"], "the site was not built; see above")
+    print("the site is in out/site: open index.html, or serve the folder", flush=True)
 
 
 def docs() -> NoReturn:
@@ -294,7 +318,7 @@ def main(arguments: list[str]) -> None:
     if command not in COMMANDS:
         print(USAGE, file=sys.stderr)
         fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
-    if command in ("setup", "lint", "docs", "clean") and rest:
+    if command in ("setup", "lint", "site", "docs", "clean") and rest:
         fail(f"{command} takes no arguments, got {' '.join(rest)}; leave them out")
     os.chdir(ROOT)
     if command == "clean":
@@ -330,6 +354,8 @@ def main(arguments: list[str]) -> None:
         campaign(rest)
     elif command == "demo":
         hand_over([str(SCRIPT), "demo", *rest])
+    elif command == "site":
+        site()
     elif command == "docs":
         docs()
     elif command in BENCHMARKS:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.demo.browser import Tab
+from support.demo.browser import FileTab
 
 from harness.demo.session.live_session import of_trail
 from harness.demo.web.one_file import page_of_trail
@@ -15,15 +15,6 @@ from harness.model import find_tour
 from harness.record import tour_trail
 
 pytestmark = pytest.mark.browser
-
-
-class FileTab(Tab):
-    """A tab whose page is a file: its scripts have other names."""
-
-    def known(self, expression: str) -> Any:
-        return self.page.evaluate(
-            f"async () => {{ const {{ store }} = await import('page/store.js'); return {expression}; }}"
-        )
 
 
 @pytest.fixture

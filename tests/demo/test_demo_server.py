@@ -18,7 +18,7 @@ from support.commands.command_line import PATIENCE_S, call
 from support.demo.served_site import Json, Site, Tab, tabs
 from support.demo.sessions import opened
 
-from harness.demo.web import server, shared_session
+from harness.demo.web import pace, server, shared_session
 from harness.model import live
 
 
@@ -80,7 +80,7 @@ def test_each_verb_is_told_to_who_watches(site: Site) -> None:
 
 def test_run_is_slowed_down_paused_and_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow run comes step by step and ends when it is stopped; a fast one in frames of many steps."""
-    monkeypatch.setattr(shared_session, "SLICE", 0.5)  # many steps fit into it on the slowest machine
+    monkeypatch.setattr(pace, "SLICE", 0.5)  # many steps fit into it on the slowest machine
     site.post("/api/open", {"what": "replication/kip-320/actors"})
     with tabs(site) as (tab,):
         site.post("/api/run", {"until": "end", "speed": 100})

@@ -77,5 +77,5 @@ def test_why_not_blames_the_spent_budget() -> None:
 def test_tour_says_its_sizes_and_that_faults_are_off() -> None:
     """As soon as it is opened."""
     out = told("tour commit")
-    assert "The cluster of this tour has producers 1, idempotent-producers 0, brokers 2" in out
+    assert "The cluster of this tour has producers 1, brokers 2" in out
     assert "faults are off." in out

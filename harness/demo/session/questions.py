@@ -86,10 +86,16 @@ def ranges(session: LiveSession) -> Json:
     return {"branch": session.branch.name, "length": session.branch.length, "failing": found}
 
 
-def exported(trail: Trail, form: str) -> str:
-    """Return the run of a trail in another form, after a replay. Raises Refusal."""
+def ending_of_form(form: str) -> str:
+    """Return how the files of a form end. Raises Refusal."""
     if form not in EXPORTS:
         raise Refusal(unknown(f"there is no form {form[:40]!r} of a run", form[:40], EXPORTS, "the forms are"))
+    return EXPORTS[form]
+
+
+def exported(trail: Trail, form: str) -> str:
+    """Return the run of a trail in another form, after a replay. Raises Refusal."""
+    ending_of_form(form)
     model, recorder = trail.build(), Recorder()
     run = replay_plain(trail, recorder, Tables(model))
     header = header_of(trail, model, "trio")

@@ -15,8 +15,8 @@ from harness.demo.session.as_json import Json
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import open_trail
 from harness.demo.session.snapshot import file_name, frame, present, steps
-from harness.model import Refusal
-from harness.record import Trail
+from harness.model import Refusal, Tour
+from harness.record import Trail, tour_trail
 
 MOST_RECORDED = 2_000
 """Steps of all branches together: a page with more of them is slow to open, and too large to attach."""
@@ -56,6 +56,11 @@ def recorded_trail(trail: Trail) -> str:
     return recorded([RecordedBranch("trail", trail)])
 
 
+def recorded_tour(tour: Tour) -> str:
+    """Return a tour as a recording that begins at its start, as JSON text."""
+    return recorded([RecordedBranch("tour", tour_trail(tour))], tour=tour)
+
+
 def branches_of(session: LiveSession) -> tuple[list[RecordedBranch], int]:
     """Return the branches of a session, to be recorded, and the place of the one that is shown."""
     found = [RecordedBranch(branch.name, session.trail_along(branch), branch.origin, branch.fork)
@@ -63,8 +68,11 @@ def branches_of(session: LiveSession) -> tuple[list[RecordedBranch], int]:
     return found, list(session.branches).index(session.branch.name)
 
 
-def recorded(branches: Sequence[RecordedBranch], current: int = 0) -> str:
-    """Return branches of one run as JSON text; `current` is the place of the one whose end is shown first."""
+def recorded(branches: Sequence[RecordedBranch], current: int = 0, tour: Tour | None = None) -> str:
+    """Return branches of one run as JSON text.
+
+    `current` is the place of the one whose end is shown first, or whose start, where it is a tour.
+    """
     count = sum(len(branch.trail.choices) for branch in branches)
     if count > MOST_RECORDED:
         raise Refusal(f"a page in one file holds at most {MOST_RECORDED:,} steps, this run has {count:,}; shrink it, "
@@ -72,14 +80,15 @@ def recorded(branches: Sequence[RecordedBranch], current: int = 0) -> str:
     pool, made, shown = _Pool(), [], None
     for number, branch in enumerate(branches):
         session = LiveSession(open_trail(branch.trail))
-        session.put_ahead(branch.trail, branch.name)
+        session.put_ahead(branch.trail, branch.name, tour)
         made.append({"name": branch.name, "from": branch.origin, "at": branch.fork,
                      "length": len(branch.trail.choices), "trail": branch.trail.text(), **_walked(session, pool)})
         if number == current:
             shown = session
     assert shown is not None, "a run has a branch"
     nothing: Json = {"models": [], "scenarios": [], "tours": []}
-    rest = {"session": {**frame(shown), "catalogue": nothing}, "file": file_name(shown), "current": current}
+    rest = {"session": {**frame(shown), "catalogue": nothing}, "file": file_name(shown), "current": current,
+            "begins": None if tour is None else 0}
     frames = as_json.text_of({**rest, "branches": made}).removesuffix("}")
     return f'{frames},"pool":[{",".join(pool.places)}]}}'
 

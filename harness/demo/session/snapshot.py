@@ -101,7 +101,7 @@ def tour(session: LiveSession) -> Json | None:
 def about_tour(session: LiveSession) -> str:
     """Return in a sentence how large the cluster of a tour is, and which faults there can be."""
     model = session.model
-    sizes = ", ".join(f"{name} {size}" for name, size in model.sizes.items())
+    sizes = ", ".join(f"{name} {size}" for name, size in model.sizes.items() if size)
     settings = "".join(f", {name}={value}" for name, value in model.settings.items() if value)
     faults = [kind for kind, can in as_json.possible_faults(model).items() if can]
     said = f"faults are on: {', '.join(faults)}" if faults else "faults are off"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -26,7 +26,10 @@ MOST_RUNS = 3_000
 
 
 class ViolationSearch:
-    """Runs of one model, until one violates what is claimed. `run` is for a thread; everything else may be read."""
+    """Runs of one model, until one violates what is claimed. `run` is for a thread; everything else may be read.
+
+    Where there are no threads, somebody goes along `each_run` for a while, and comes again.
+    """
 
     def __init__(self, opened: OpenedModel, runs: int, seed: int, inject_faults: bool) -> None:
         if runs < 1:
@@ -51,6 +54,12 @@ class ViolationSearch:
 
     def run(self) -> Trail | None:
         """Search; return the trail of the first run that violates something, or None."""
+        for _ in self.each_run():
+            pass
+        return self.found
+
+    def each_run(self) -> Iterator[None]:
+        """Search, one run at a time; the last one is the one that violates something."""
         tables = Tables(self.model)
         sources = [Strategies(name) for name in STRATEGIES]
         for n in range(self.runs):
@@ -67,8 +76,9 @@ class ViolationSearch:
             self.tried, self.steps = n + 1, self.steps + len(run.trail.choices)
             if not run.verdict.ok:
                 self.found = self._with_faults(run.trail)
+            yield
+            if self.found is not None:
                 break
-        return self.found
 
     def _with_faults(self, trail: Trail) -> Trail:
         """Return a trail that was found without faults so that a person may go on with those of the session."""

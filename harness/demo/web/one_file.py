@@ -26,8 +26,12 @@ def page_of_trail(trail: Trail) -> str:
 
 def page_of_recording(recording: str, title: str) -> str:
     """Return a page that shows a recording, which is JSON text."""
-    packed = base64.b64encode(gzip.compress(recording.encode(errors="backslashreplace"), 9, mtime=0)).decode()
-    return page("recording", title, {"recording": packed}, ASKS_NOBODY)
+    return page("recording", title, {"recording": packed(recording.encode(errors="backslashreplace"))}, ASKS_NOBODY)
+
+
+def packed(content: bytes) -> str:
+    """Return bytes as `packed.js` unpacks them: as base64 of their gzip."""
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
 def recording_in(text: str) -> str:
@@ -37,10 +41,13 @@ def recording_in(text: str) -> str:
     return gzip.decompress(base64.b64decode(found[1])).decode()
 
 
-def page(answers: str, title: str, data: Mapping[str, str], policy: str | None = None) -> str:
+def page(
+    answers: str, title: str, data: Mapping[str, str], policy: str, said: Mapping[str, str] | None = None
+) -> str:
     """Return the page with all its files inside; `answers` says who answers it, as in `api.js`.
 
     `data` are texts that its scripts find by their ids. They are for the page's own scripts, and must not hold `<`.
+    What is `said` stands with the page, by name.
     """
     text = (STATIC / "index.html").read_text(encoding="utf-8")
     text = re.sub(r'<link rel="stylesheet" href="/static/([^"]+)">', _style, text)
@@ -54,9 +61,10 @@ def page(answers: str, title: str, data: Mapping[str, str], policy: str | None =
     text = text.replace('<script type="module" src="/static/main.js"></script>\n', "")
     text = text.replace("<title>kafka-proto demo</title>", f"<title>{escape(title)}</title>")
     text = text.replace("</body>", "\n".join([*parts, "</body>"]))
-    rule = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n' if policy is not None else ""
+    rule = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
     text = text.replace('<meta charset="utf-8">\n', f'<meta charset="utf-8">\n{rule}')
-    return text.replace('<html lang="en">', f'<html lang="en" data-answers="{escape(answers)}">')
+    marks = "".join(f' data-{name}="{escape(value)}"' for name, value in {"answers": answers, **(said or {})}.items())
+    return text.replace('<html lang="en">', f'<html lang="en"{marks}>')
 
 
 def _style(link: re.Match[str]) -> str:

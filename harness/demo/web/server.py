@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
@@ -23,17 +23,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.demo.session import as_json, questions, recording
+from harness.demo.session import questions
 from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
-from harness.demo.session.snapshot import file_name
-from harness.demo.session.violation_search import MOST_RUNS
-from harness.demo.web.one_file import page_of_recording
+from harness.demo.web import answers
 from harness.demo.web.request_guard import RequestGuard, guard_of
 from harness.demo.web.responses import (
     HEADERS,
     LARGEST_TRAIL,
-    TYPES,
     broken,
     content,
     download,
@@ -41,13 +38,11 @@ from harness.demo.web.responses import (
     fields,
     json_response,
     missing,
-    number,
     static_file,
 )
 from harness.demo.web.shared_session import SharedSession
 from harness.model import Refusal
 from harness.model.live import tell
-from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, FieldKind, optional
 
 GRACE = 0.3
 """Seconds that connections get to end."""
@@ -56,7 +51,7 @@ T = TypeVar("T")
 
 
 class Endpoints:
-    """The requests that there are."""
+    """The requests that there are: `answers` has what is said to them."""
 
     def __init__(self, shared: SharedSession) -> None:
         self.shared = shared
@@ -69,33 +64,18 @@ class Endpoints:
         """Return the routes of the site."""
         get: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "/": self.page, "/static/{path:path}": self.static, "/api/events": self.events,
-            "/api/state": self.state, "/api/trail": self.trail, "/api/catalogue": self.catalogue,
-            "/api/step": self.step, "/api/why": self.why, "/api/properties": self.properties,
-            "/api/export": self.export, "/api/link": self.link, "/api/logs": self.logs,
+            "/api/catalogue": self.catalogue,
+            **{f"/api/{name}": partial(self.reading, name) for name in answers.READINGS},
+            **{f"/api/{name}": partial(self.file, name) for name in answers.FILES},
         }
         post: dict[str, Callable[[Request], Awaitable[None]]] = {
-            "/api/take": self.take, "/api/run": self.run, "/api/forward": self.forward, "/api/load": self.load,
-            "/api/shrink": self.shrink, "/api/find": self.find, "/api/stop": self.stop,
-            **{f"/api/{name}": partial(self.change, *verb) for name, verb in self.changes().items()},
+            "take": self.take, "forward": self.forward, "load": self.load, "shrink": self.shrink, "find": self.find,
+            "stop": self.stop, **{name: partial(self.change, name) for name in answers.CHANGES},
         }
         return [
             *(Route(path, answer, methods=["GET"]) for path, answer in get.items()),
-            *(Route(path, partial(self._verb, answer), methods=["POST"]) for path, answer in post.items()),
+            *(Route(f"/api/{verb}", partial(self._verb, answer), methods=["POST"]) for verb, answer in post.items()),
         ]
-
-    def changes(self) -> dict[str, tuple[Callable[..., None], Mapping[str, FieldKind], Mapping[str, FieldKind]]]:
-        """Return the verbs that are the session's own, each with the arguments it needs, and others that it takes."""
-        session = self.session
-        return {
-            "pause": (session.pause, {}, {}), "undo": (session.undo, {}, {}),
-            "rewind": (session.rewind, {"to": COUNT}, {}), "reopen": (session.reopen, {"number": COUNT}, {}),
-            "branch": (session.name_branch, {"name": TEXT}, {}), "switch": (session.switch, {"name": TEXT}, {}),
-            "tour": (session.tour, {"name": TEXT}, {}),
-            "strategy": (session.set_strategy, {}, {
-                "strategy": TEXT, "seed": COUNT, "inject_faults": TRUTH, "speed": COUNT, "spares": TRUTH}),
-            "open": (session.open, {"what": TEXT}, {
-                "sizes": NUMBERS, "settings": NAMES, "budget": optional(TEXT), "initial": COUNT}),
-        }
 
     async def _verb(self, verb: Callable[[Request], Awaitable[None]], request: Request) -> Response:
         await verb(request)
@@ -114,78 +94,25 @@ class Endpoints:
         headers = {**HEADERS, "X-Accel-Buffering": "no", "Connection": "close"}
         return EventStream(self.shared.events(), headers=headers, media_type="text/event-stream")
 
-    async def state(self, request: Request) -> Response:
-        step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
-        after = self.session.state(step)
-        before = self.session.state(step - 1) if step > 0 else None
-        shown = as_json.state_json(self.session.lanes, before, after, actor)
-        return json_response({"step": step, **shown})
-
-    async def logs(self, request: Request) -> Response:
-        step = number(request, "step", self.session.at)
-        return json_response({"step": step, "logs": as_json.logs_json(self.session.model, self.session.state(step))})
-
-    async def trail(self, request: Request) -> Response:
-        return download(self.session.trail().text(), file_name(self.session), "application/jsonl")
-
     async def catalogue(self, request: Request) -> Response:
         return Response(self.shared.catalogue, media_type="application/json", headers=HEADERS)
 
-    async def step(self, request: Request) -> Response:
-        return json_response(await elsewhere(questions.about(self.session, number(request, "n", self.session.at))))
+    async def reading(self, name: str, request: Request) -> Response:
+        return json_response(await elsewhere(answers.READINGS[name](self.session, request.query_params)))
 
-    async def why(self, request: Request) -> Response:
-        action = request.query_params.get("action", "")
-        if not action or len(action) > 200:
-            raise Refusal("expected the name of an action, as in ?action=NAME")
-        return json_response(await elsewhere(questions.why(self.session, action)))
-
-    async def properties(self, request: Request) -> Response:
-        return json_response(questions.ranges(self.session))
-
-    async def export(self, request: Request) -> Response:
-        form = request.query_params.get("as", "text")
-        if form == "html":
-            return await self._page()
-        trail, name = self.session.trail(), file_name(self.session).removesuffix("trail.jsonl")
-        text = await elsewhere(lambda: questions.exported(trail, form))
-        kind = TYPES.get(f".{questions.EXPORTS[form]}", "text/plain; charset=utf-8")
-        return download(text, name + questions.EXPORTS[form], kind)
-
-    async def _page(self) -> Response:
-        """Return the run with all its branches as a page in one file."""
-        branches, current = recording.branches_of(self.session)
-        name = file_name(self.session).removesuffix(".trail.jsonl")
-        text = await elsewhere(lambda: page_of_recording(recording.recorded(branches, current), name))
-        return download(text, f"{name}.html", TYPES[".html"])
-
-    async def link(self, request: Request) -> Response:
-        trail = self.session.trail()
-        return json_response({"link": await elsewhere(lambda: questions.link(trail))})
+    async def file(self, name: str, request: Request) -> Response:
+        return download(await elsewhere(answers.FILES[name](self.session, request.query_params)))
 
     # What a person does
 
+    async def change(self, verb: str, request: Request) -> None:
+        await self.shared.change(answers.CHANGES[verb][0], self.session, **await fields(request, verb))
+
     async def take(self, request: Request) -> None:
-        body = await fields(request, {"index": COUNT, "label": TEXT, "at": COUNT})
-        if ("index" in body) is ("label" in body):
-            raise Refusal('expected either "index" or "label" of the step to take')
-        await self.shared.take(body.get("index"), body.get("label"), body.get("at"))
-
-    async def run(self, request: Request) -> None:
-        body = await fields(request, {"steps": optional(COUNT), "until": optional(TEXT), "speed": optional(COUNT)})
-        until = body.get("until") or ("end" if body.get("steps") else "violation")
-        await self.shared.change(self.session.start, until, body.get("steps"), body.get("speed"))
-
-    async def change(
-        self, verb: Callable[..., None], needed: Mapping[str, FieldKind], others: Mapping[str, FieldKind],
-        request: Request,
-    ) -> None:
-        body = await fields(request, {**needed, **others}, *needed)
-        await self.shared.change(partial(verb, **body))
+        await self.shared.take(**await fields(request, "take"))
 
     async def forward(self, request: Request) -> None:
-        body = await fields(request, {"to": COUNT}, "to")
-        await self.shared.forward(body["to"])
+        await self.shared.forward(**await fields(request, "forward"))
 
     async def load(self, request: Request) -> None:
         text = (await content(request, LARGEST_TRAIL)).decode(errors="replace")
@@ -193,15 +120,14 @@ class Endpoints:
         await self.shared.change(self.session.become, loaded)
 
     async def find(self, request: Request) -> None:
-        body = await fields(request, {"runs": COUNT, "seed": COUNT})
-        await self.shared.find(body.get("runs", MOST_RUNS), body.get("seed", 0))
+        await self.shared.find(**await fields(request, "find"))
 
     async def stop(self, request: Request) -> None:
-        await fields(request, {})
+        await fields(request, "stop")
         self.shared.search.stop()
 
     async def shrink(self, request: Request) -> None:
-        await fields(request, {})
+        await fields(request, "shrink")
         trail, branch = self.session.trail(), self.session.branch
         found, ending = await elsewhere(lambda: questions.shrunk(trail))
         await self.shared.show_shrunk(found, ending, branch)

@@ -18,16 +18,12 @@ from harness.demo.session.branches import Ending, RunBranch
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import catalogue
 from harness.demo.session.snapshot import change_text, snapshot_text
+from harness.demo.web import pace
+from harness.demo.web.answers import broken_off
 from harness.demo.web.background_search import BackgroundSearch
 from harness.simulate.runtimes.actor_tasks import LiveHost
 from harness.simulate.trails.shrink import Shrunk
 
-FRAME = 0.04
-"""Seconds between two pictures of a run."""
-SLICE = 0.02
-"""Seconds of a frame in which steps are taken, where a run is to go as fast as it can."""
-SOME = 25
-"""Steps that are taken in a row before others get their turn."""
 MOST_WAITING = 32
 """Events that wait for a subscriber before the whole picture takes their place."""
 BEAT = 15
@@ -77,16 +73,16 @@ class SharedSession:
             try:
                 self._host = LiveHost(self.session, stage)
                 await self._host.restore()
-                is_idle = not self._refine()
+                more = self._refine()
                 self._publish()
                 task_status.started()
                 while True:
-                    pending = await self._next_verb(is_idle)
+                    pending = await self._next_verb(more)
                     if pending is not None:
                         await self._carry_out(pending)
                     if self.session.runner.running:
                         await self._go()
-                    is_idle = not self._refine()
+                    more = self._refine()
                     self._publish()
             finally:
                 stage.cancel_scope.cancel()
@@ -107,19 +103,14 @@ class SharedSession:
         return event(self.session.version, "finding", as_json.text_of(shown))
 
     def _refine(self) -> bool:
-        """Hold the new steps against the spec for the time of a slice; say whether some are left."""
-        until = trio.current_time() + SLICE
-        while self.session.refine(SOME):
-            if trio.current_time() >= until:
-                return True
-        return False
+        """Hold the new steps against the spec for a while; say whether some are left."""
+        return pace.refine(self.session, trio.current_time)
 
-    async def _next_verb(self, is_idle: bool) -> PendingVerb | None:
-        """Return the next verb; while a run goes on, wait no longer than to its next frame."""
-        runner = self.session.runner
-        if is_idle and not runner.running:
+    async def _next_verb(self, more: bool) -> PendingVerb | None:
+        """Return the next verb; while something goes on, wait no longer than to its next frame."""
+        wait = pace.wait(self.session, more)
+        if wait is None:
             return await self._verbs.receive()
-        wait = (max(FRAME, 1 / runner.speed) if runner.speed else SLICE) if runner.running else 0.001
         with trio.move_on_after(wait):
             return await self._verbs.receive()
         return None
@@ -129,14 +120,12 @@ class SharedSession:
         try:
             await self._steps()
         except Exception as error:  # of the protocol: the session is where it was before the step
-            self.session.runner.trouble = f"the protocol or the demo failed with {type(error).__name__}: {error}"
+            self.session.runner.trouble = broken_off(error)
             self.session.pause()
 
     async def _steps(self) -> None:
         """Take the steps of a frame of the run."""
-        speed = self.session.runner.speed
-        most = max(1, round(speed * FRAME)) if speed else 0
-        until = trio.current_time() + SLICE
+        most, until = pace.steps_of_frame(self.session), trio.current_time() + pace.SLICE
         count = 0
         while count < most if most else trio.current_time() < until:
             n = self.session.decide()
@@ -165,7 +154,7 @@ class SharedSession:
         if pending.error is not None:
             raise pending.error
 
-    async def take(self, index: int | None, label: str | None, at: int | None) -> None:
+    async def take(self, index: int | None = None, label: str | None = None, at: int | None = None) -> None:
         """Take a step that is possible now."""
         await self.do(lambda: self._host.take(self.session.chosen(index, label, at)))
 
@@ -182,7 +171,7 @@ class SharedSession:
         """Take the kept steps up to one of them."""
         while self.session.at < to:
             await self._host.take(self.session.next_kept())
-            if not self.session.at % SOME:
+            if not self.session.at % pace.SOME:
                 self._publish()
                 await trio.lowlevel.checkpoint()
 
@@ -196,11 +185,11 @@ class SharedSession:
 
         await self.do(verb)
 
-    async def change(self, verb: Callable[..., None], *args: Any) -> None:
+    async def change(self, verb: Callable[..., None], *args: Any, **fields: Any) -> None:
         """Carry out a verb of the session that is not a step."""
 
         async def changed() -> None:
-            verb(*args)
+            verb(*args, **fields)
 
         await self.do(changed)
 

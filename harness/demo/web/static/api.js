@@ -1,8 +1,9 @@
-// Who answers the page: the server that it came from, or a recording in the page itself.
+// Who answers the page: the server that it came from, a recording in the page itself, or a worker that runs the models.
 
 const SOURCES = {
   server: () => import("./from_server.js"),
   recording: () => import("./from_recording.js"),
+  worker: () => import("./from_worker.js"),
 };
 const source = await SOURCES[document.documentElement.dataset.answers || "server"]();
 

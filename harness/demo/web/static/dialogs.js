@@ -68,7 +68,7 @@ export function pickFile() {
 export async function openShare() {
   const found = await read("link");
   if (!found) return;
-  const link = `${location.origin}/${found.link}`;
+  const link = location.href.split("#")[0] + found.link;
   dialog(
     "Link to this session", "narrow",
     h("p", {}, "The link carries the model and the trail up to the present. Whoever runs the demo at the same address ",

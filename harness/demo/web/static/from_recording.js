@@ -1,18 +1,18 @@
 // Answers from a recording in the page: every branch with its states, between which one goes back and forth.
 
+import { unpacked } from "./packed.js";
+
 /** What of the page cannot be done here: all that would need the protocol itself. */
 export const LACKS = ["open", "find", "tours", "load", "share", "strategy", "shrink", "branch", "why", "text",
   "mermaid", "itf", "shiviz", "tla", "log", "history", "html"];
 
-const packed = document.getElementById("recording").textContent;
-const bytes = Uint8Array.from(atob(packed.trim()), (one) => one.charCodeAt(0));
-const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-const { pool, branches, session, file, current } = JSON.parse(await new Response(unpacked).text());
+const recorded = await unpacked(document.getElementById("recording").textContent);
+const { pool, branches, session, file, current, begins } = await recorded.json();
 
 let on = null;
 let version = 1;
 let branch = branches[current];
-let at = branch.length;
+let at = begins ?? branch.length;
 let speed = 10;
 let run = null;
 let timer = 0;
@@ -29,7 +29,7 @@ function here() {
     current: one === branch }));
   const present = { ...row(branch.presents[at]), speed, running: Boolean(run), can_undo: left.length > 0,
     until: run?.until || "violation" };
-  return { version, ahead: branch.length - at, branches: listed, tour: null, present };
+  return { version, ahead: branch.length - at, branches: listed, tour: session.tour, present };
 }
 
 /** Go to a step of a branch, and tell the page what is new. */
@@ -167,6 +167,13 @@ export async function post(verb, body) {
 export async function getFile(address) {
   if (address !== "/api/trail") refuse("has no other file");
   return { name: file, content: new Blob([branch.trail]) };
+}
+
+/** Return the step that is shown; a run that goes on is ended. */
+export function leave() {
+  halt();
+  on = null;
+  return at;
 }
 
 export function listen(listener) {

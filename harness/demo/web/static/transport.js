@@ -21,6 +21,9 @@ let until = "violation";
 let stepNumber = 100;
 let epoch = null;
 
+/** Is this a page that will do all, once its models are loaded? */
+const startsUp = () => document.documentElement.dataset.answers === "worker" && lacks("open");
+
 /** Draw the bar at the top. */
 export function drawTop() {
   const { session } = store;
@@ -38,6 +41,7 @@ export function drawTop() {
     h("div", { class: "what" },
       h("h1", { title: session.title }, session.scenario || session.model),
       h("span", { class: "about", title: `${session.title}\n${words(all)}` }, about)),
+    startsUp() && h("span", { class: "about", key: "starts", role: "status" }, "loading the models…"),
     button("open", "Open…", "Open a model, a scenario, a tour or an earlier session (O)", openWhat),
     button("find", "Find…", "Find a violation: try seeds and strategies in the background (F)", openFind),
     button("tours", "Tours", "Guided tours (T)", (event) => openTours(event.currentTarget)),
