@@ -199,5 +199,3 @@ def test_records_without_version_are_refused_by_the_command(
     options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
     with pytest.raises(Refusal, match=r"^no version stands for Kafka .*; there are 3.5.2 at 0, "):
         conformance.run((str(path),), options)
-    with pytest.raises(Refusal, match=r"^--as plays the records .*; give --broker HOST:PORT as well$"):
-        conformance.run((str(path),), {**options, "--as": "4.4.0"})
