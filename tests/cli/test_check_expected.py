@@ -13,8 +13,6 @@ from harness.model import Scenario, find_scenario, scenarios
 from harness.record.search_results import Searched, searched
 
 FLAWED = [row for row in scenarios() if row.expected is not None]
-TIMED = {"late-end": 20, "hanging-transaction": 14, "late-marker": 22, "record-sent-again": 11}
-"""Scenarios in virtual time, and the fewest steps to what is expected of them: no timer fired in a search of them."""
 TEMPORAL = {"s2-stuck-replica": 4, "s5-stuck-abort": 20, "s6-stuck-transition": 14}
 """Scenarios of specs that are expected to violate a temporal property."""
 FOUND = [found for row in FLAWED if (found := searched(row.name)) is not None and found.violated == row.expected]
@@ -37,20 +35,6 @@ def judged(scenario: Scenario, done: Outcome) -> None:
         assert f"expected violation of {scenario.expected} not " in said and done.refusal
     else:
         assert f"{scenario.expected} is violated" in done.out and ", as expected" in said
-
-
-@pytest.mark.parametrize("name", [*TIMED, pytest.param("late-batch-joins", marks=pytest.mark.large)])
-def test_scenario_in_virtual_time_is_searched_with_timers(name: str, tmp_path: Path) -> None:
-    """What is expected is found after the fewest steps; the repaired twin is searched completely, and clean."""
-    done = call("check", name, "--json", "--out", tmp_path)
-    (violated,) = done.json["violated"]
-    scenario = find_scenario(name)
-    assert scenario is not None and scenario.repaired is not None
-    assert (done.code, violated["property"]) == (1, scenario.expected)
-    assert violated["length"] - 1 == TIMED.get(name, 26)
-    twin = call("check", scenario.repaired, "--json", "--out", tmp_path)
-    assert (twin.code, twin.json["verdict"], twin.json["complete"]) == (0, "ok", True)
-    assert twin.json["timers"] == done.json["timers"] == {"": scenario.timers}
 
 
 @pytest.mark.parametrize("name", TEMPORAL)
