@@ -117,28 +117,23 @@ def unwritable() -> list[str]:
     return ["file/below", "file", "file/deep/below", *(["/proc/nope"] if Path("/proc/self").exists() else [])]
 
 
-@pytest.mark.parametrize("out", unwritable())
-@pytest.mark.parametrize("command", [
-    ("hunt", "s4-copied-tail", "--seeds", 1_000_000), ("simulate", "s4-copied-tail", "--seeds", 1_000_000), CHECK,
-], ids=lambda command: str(command[0]))
-def test_folder_that_cannot_be_written_is_refused_before_any_run(command: tuple[object, ...], out: str) -> None:
+@pytest.mark.parametrize("folder", unwritable())
+@pytest.mark.parametrize(("command", "option", "said"), [
+    (("hunt", "s4-copied-tail", "--seeds", 1_000_000), "--out", "into"),
+    (("simulate", "s4-copied-tail", "--seeds", 1_000_000), "--out", "into"), (CHECK, "--out", "into"),
+    (CHECK, "--checkpoint", "the checkpoint in"),
+], ids=("hunt", "simulate", "check", "checkpoint"))
+def test_folder_that_cannot_be_written_is_refused_before_any_run(
+    command: tuple[object, ...], option: str, said: str, folder: str
+) -> None:
     """The work is not done first and lost then."""
     Path("file").write_text("precious\n", encoding="utf-8")
-    sentence = refused(*command, "--out", out)
-    assert sentence.startswith(f"cannot write into {out}: ")
-    assert "give another place with --out" in sentence
+    sentence = refused(*command, option, folder)
+    assert sentence.startswith(f"cannot write {said} {folder}: ")
+    assert f"give another {'place' if option == '--out' else 'folder'} with {option}" in sentence
 
 
 SAVED = (*CHECK, "--size", "clients=1", "--engine", "python", "--checkpoint", "saved")
-
-
-@pytest.mark.parametrize("folder", unwritable())
-def test_checkpoint_that_cannot_be_written_is_refused_before_the_search(folder: str) -> None:
-    """Not after half a minute, when it is to be written."""
-    Path("file").write_text("precious\n", encoding="utf-8")
-    sentence = refused(*CHECK, "--checkpoint", folder)
-    assert sentence.startswith(f"cannot write the checkpoint in {folder}: ")
-    assert "give another folder with --checkpoint" in sentence
 
 
 @pytest.mark.parametrize(("asked", "said"), [
