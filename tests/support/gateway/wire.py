@@ -30,19 +30,17 @@ def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str,
 
 
 class Talk:
-    """Clients of a host without sockets: connections by number, a time that tests set, and all inputs kept."""
+    """Clients of a host without sockets: connections by number, a time that tests set, and all outputs kept."""
 
     def __init__(self, host: Any, now: int = 1_000_000) -> None:
         self.host = host
         self.now = now
-        self.inputs: list[Any] = []
         self.outputs: list[Any] = []
         self._asked: dict[int, list[tuple[int, int]]] = {}
         self._opened = 0
 
     def give(self, given: Any) -> list[Any]:
         """Hand an input to the host, and return what it wants done."""
-        self.inputs.append(given)
         found = self.host.take(given)
         self.outputs.append(found)
         return list(found)
