@@ -131,13 +131,16 @@ def edited(source: Path, edit: Edit, name: str) -> Path:
     return path
 
 
-def readers(path: Path) -> Iterator[tuple[object, ...]]:
-    """Every command that reads a trail."""
-    yield "replay", path
-    yield "replay", path, "--runtime", "trio", "--json"
-    yield "shrink", path, "--out", "short.jsonl"
+def readers(path: Path, kind: str = "trail") -> Iterator[tuple[object, ...]]:
+    """Every command that reads a trail, or two that read a history."""
+    if kind == "trail":
+        yield "replay", path
+        yield "replay", path, "--runtime", "trio", "--json"
+        yield "shrink", path, "--out", "short.jsonl"
+        yield "show", path, "--as", "svg", "--out", "picture.svg"
+    else:
+        yield "show", path, "--as", "itf"
     yield "show", path
-    yield "show", path, "--as", "svg", "--out", "picture.svg"
 
 
 def test_file_without_an_edit_is_read(recorded: Path) -> None:
@@ -149,29 +152,16 @@ def test_file_without_an_edit_is_read(recorded: Path) -> None:
             assert call("show", path).code == 0
 
 
-@pytest.mark.parametrize(("edit", "said"), [row[1:] for row in TRAILS], ids=[row[0] for row in TRAILS])
-def test_trail_that_is_damaged_is_refused(edit: Edit, said: str, recorded: Path) -> None:
-    """Every command that reads a trail says what it found in it, where something else was expected."""
-    path = edited(recorded / "plain.trail.jsonl", edit, "edited.jsonl")
-    for command in readers(path):
+@pytest.mark.parametrize(("run", "kind", "edit", "said"), [
+    pytest.param(run, kind, edit, said, id=f"{kind}: {what}") for run, kind, rows in (
+        ("plain", "trail", TRAILS), ("plain", "history", HISTORIES), ("faulty", "trail", FAULTS),
+        ("faulty", "history", FAULTS)) for what, edit, said in rows
+])
+def test_file_that_is_damaged_is_refused(run: str, kind: str, edit: Edit, said: str, recorded: Path) -> None:
+    """Every command that reads such a file says what it found in it, where something else was expected."""
+    path = edited(recorded / f"{run}.{kind}.jsonl", edit, "edited.jsonl")
+    for command in readers(path, kind):
         assert said in refused(*command)
-
-
-@pytest.mark.parametrize(("edit", "said"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
-def test_faults_that_cannot_be_are_refused(edit: Edit, said: str, recorded: Path) -> None:
-    """Faults of other kinds, or on somebody that the model does not have, are named: in trails and in histories."""
-    for kind in ("trail", "history"):
-        path = edited(recorded / f"faulty.{kind}.jsonl", edit, "edited.jsonl")
-        assert said in refused("show", path)
-    assert said in refused("replay", edited(recorded / "faulty.trail.jsonl", edit, "edited.jsonl"))
-
-
-@pytest.mark.parametrize(("edit", "said"), [row[1:] for row in HISTORIES], ids=[row[0] for row in HISTORIES])
-def test_history_that_is_damaged_is_refused(edit: Edit, said: str, recorded: Path) -> None:
-    """Whatever it is shown as, a damaged history is refused."""
-    path = edited(recorded / "plain.history.jsonl", edit, "edited.jsonl")
-    for form in ("text", "itf"):
-        assert said in refused("show", path, "--as", form)
 
 
 def test_edited_choice_is_refused_at_its_step(recorded: Path) -> None:

@@ -21,80 +21,94 @@ TEMPORAL = (*CHECK, "--property", "EventuallyAllClientsGetPid")
 PULSAR = ("check", "compaction/pulsar")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "expected a command"),
-        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, conformance, demo,"),
-        (("--frobnicate",), "no such option"),
-        (("list", "xyzzy"), "no model, scenario or tour has 'xyzzy' in what it is called or about; kafka-proto list"),
-        (("hunt", "nope"), "there is no scenario 'nope'"),
-        (("hunt", "s4"), "did you mean s4-copied-tail or s4-copied-tail-repaired?"),
-        (("hunt", "--seeds", "0"), "expected a whole number of at least 1, found '0'"),
-        (("hunt", "--seeds", "many"), "expected a whole number of at least 1, found 'many'"),
-        (("hunt", "--frobnicate"), "see kafka-proto hunt --help"),
-        (("simulate",), "missing argument"),
-        (("simulate", "transactions/nope"), "there is no model 'transactions/nope', nor a scenario of that name; see"),
-        ((*GIST, "--size", "brokrs=2"), "has no size 'brokrs'; did you mean brokers? its sizes are clients, brokers"),
-        ((*GIST, "--size", "brokers=-2"), "size brokers of transactions/gist must be between 1 and"),
-        ((*GIST, "--size", "brokers=99999999999999999999"), "must be between 1 and"),
-        ((*GIST, "--size", "brokers=two"), "size brokers must be a whole number, not 'two'"),
-        ((*GIST, "--size", "brokers="), "size brokers must be a whole number"),
-        ((*GIST, "--size", "brokers"), "expected NAME=N, found 'brokers'"),
-        ((*GIST, "--size", "=3"), "expected NAME=N, found '=3'"),
-        ((*GIST, "--set", "fix=S4"), "has no setting 'fix'; its settings are: repair"),
-        ((*GIST, "--set", "repair=S9"), "must be a comma-separated list of"),
-        ((*GIST, "--set", "repair=S4,S4"), "must be a comma-separated list of"),
-        ((*GIST, "--set", "repair"), "expected NAME=VALUE, found 'repair'"),
-        ((*GIST, "--seeds", "0"), "expected a whole number of at least 1, found '0'"),
-        ((*GIST, "--seed", "-1"), "expected a whole number of at least 0, found '-1'"),
-        ((*GIST, "--seed", "x"), "expected a whole number of at least 0, found 'x'"),
-        ((*GIST, "--seed", "1", "--seeds", "2"), "either --seed S for one run or --seeds N for many, not both"),
-        ((*GIST, "--seed", "1", "--strategy", "systematic"), "give --seeds N"),
-        ((*GIST, "--strategy", "clever"), "is not one of 'random', 'pct', 'systematic'"),
-        ((*GIST, "--steps", "0"), "expected a whole number of at least 1"),
-        ((*GIST, "--runtime", "java"), "is not one of 'plain', 'trio'"),
-        (("replay",), "missing argument"),
-        (("replay", "nope.jsonl"), "there is no trail at nope.jsonl"),
-        (("replay", "."), "cannot read the trail .: Is a directory"),
-        (("shrink", "nope.jsonl"), "missing option '--out'"),
-        (("shrink", "nope.jsonl", "--out", "short.jsonl"), "there is no trail at nope.jsonl"),
-        (("show", "nope.jsonl"), "there is no trail or history at nope.jsonl"),
-        (("show", ".", "--as", "text"), "cannot read the trail or history .: Is a directory"),
-        (("show", "nope.jsonl", "--as", "nonsense"), "there is no form 'nonsense' of a run; give one of text, mermaid"),
-        (("show", "nope.jsonl", "--module", "Kip320"), "but the form is text; give --as tla as well"),
-        (("show", "nope.jsonl", "--width", "10"), "expected a whole number of at least 60, found '10'"),
-        (("check",), "missing argument 'MODEL|SCENARIO'"),
-        (("check", "transactions/nope"), "there is no model 'transactions/nope', nor a scenario of that name; see"),
-        ((*CHECK, "--invariant", "Nope"), "has no invariant 'Nope'; its invariants are TypeOK, NoBadStateResponse"),
-        ((*CHECK, "--invariant", "EventuallyAllClientsGetPid"), "has no invariant 'EventuallyAllClientsGetPid'"),
-        ((*CHECK, "--property", "Nope"), "no temporal property 'Nope'; its temporal properties are EventuallyAll"),
-        ((*CHECK, "--property", "TypeOK"), "TypeOK is an invariant, name it with --invariant"),
-        (("check", "replication/kip-320", "--property", "TypeOk"), "no temporal property 'TypeOk'; it has none"),
-        ((*TEMPORAL, "--symmetry"), "--symmetry takes several for one, so that a cycle need not be one; leave"),
-        ((*TEMPORAL, "--view"), "leave --view or --property out"),
-        ((*TEMPORAL, "--fingerprints"), "leave --fingerprints or --property out"),
-        (("check", "transactions/gist", "--fairness", "strong"), "fairness must be one of spec, none, action, weak"),
-        ((*TEMPORAL, "--fairness", "strong"), "fairness must be one of spec, none, action, weak, next, or weak,ACTION"),
-        ((*PULSAR, "--view"), "compaction/pulsar has no view; leave --view out"),
-        ((*PULSAR, "--symmetry"), "compaction/pulsar has no interchangeable names; leave --symmetry out"),
-        ((*PULSAR, "--size", "compactions=0"), "size compactions of compaction/pulsar must be between 1 and 6, not 0"),
-        ((*PULSAR, "--set", "producer=maybe"), "must be one of true, false, not 'maybe'"),
-        ((*CHECK, "--size", "clients=7"), "size clients of transactions/gist must be between 1 and 6, not 7"),
-        (("check", "kafka/4.0", "--engine", "python", "--reduce", "numbers"),
-         "--engine python has no --reduce numbers; give --engine plain, or leave it out"),
-        ((*CHECK, "--engine", "java"), "'java' is not one of 'auto', 'python', 'kernel'"),
-        ((*CHECK, "--memory", "0"), "--memory takes gigabytes, more than 0, not 0; leave it out for no limit"),
-        ((*CHECK, "--memory", "nan"), "--memory takes gigabytes, more than 0, not nan"),
-        ((*CHECK, "--memory", "inf"), "--memory takes gigabytes, more than 0, not inf"),
-        ((*CHECK, "--memory", "1e-12"), "--memory takes gigabytes, more than 0, not 1e-12"),
-        ((*CHECK, "--memory", "much"), "'much' is not a valid float"),
-        ((*CHECK, "--memory", "1e-7"), "the search needs more than the 1e-07 GB of memory that it was given, after"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, conformance, demo,"),
+    (("--frobnicate",), "no such option"),
+    (("list", "xyzzy"), "no model, scenario or tour has 'xyzzy' in what it is called or about; kafka-proto list"),
+    (("hunt", "nope"), "there is no scenario 'nope'"),
+    (("hunt", "s4"), "did you mean s4-copied-tail or s4-copied-tail-repaired?"),
+    (("hunt", "--seeds", "0"), "expected a whole number of at least 1, found '0'"),
+    (("hunt", "--seeds", "many"), "expected a whole number of at least 1, found 'many'"),
+    (("simulate",), "missing argument"),
+    (("simulate", "transactions/nope"), "there is no model 'transactions/nope', nor a scenario of that name; see"),
+    ((*GIST, "--size", "brokrs=2"), "has no size 'brokrs'; did you mean brokers? its sizes are clients, brokers"),
+    ((*GIST, "--size", "brokers=-2"), "size brokers of transactions/gist must be between 1 and"),
+    ((*GIST, "--size", "brokers=99999999999999999999"), "must be between 1 and"),
+    ((*GIST, "--size", "brokers=two"), "size brokers must be a whole number, not 'two'"),
+    ((*GIST, "--size", "brokers="), "size brokers must be a whole number"),
+    ((*GIST, "--size", "brokers"), "expected NAME=N, found 'brokers'"),
+    ((*GIST, "--size", "=3"), "expected NAME=N, found '=3'"),
+    ((*GIST, "--set", "fix=S4"), "has no setting 'fix'; its settings are: repair"),
+    ((*GIST, "--set", "repair=S9"), "must be a comma-separated list of"),
+    ((*GIST, "--set", "repair=S4,S4"), "must be a comma-separated list of"),
+    ((*GIST, "--set", "repair"), "expected NAME=VALUE, found 'repair'"),
+    ((*GIST, "--seeds", "0"), "expected a whole number of at least 1, found '0'"),
+    ((*GIST, "--seed", "-1"), "expected a whole number of at least 0, found '-1'"),
+    ((*GIST, "--seed", "x"), "expected a whole number of at least 0, found 'x'"),
+    ((*GIST, "--seed", "1", "--seeds", "2"), "either --seed S for one run or --seeds N for many, not both"),
+    ((*GIST, "--seed", "1", "--strategy", "systematic"), "give --seeds N"),
+    ((*GIST, "--strategy", "clever"), "is not one of 'random', 'pct', 'systematic'"),
+    ((*GIST, "--steps", "0"), "expected a whole number of at least 1"),
+    ((*GIST, "--runtime", "java"), "is not one of 'plain', 'trio'"),
+    (("replay",), "missing argument"),
+    (("replay", "nope.jsonl"), "there is no trail at nope.jsonl"),
+    (("replay", "."), "cannot read the trail .: Is a directory"),
+    (("shrink", "nope.jsonl"), "missing option '--out'"),
+    (("shrink", "nope.jsonl", "--out", "short.jsonl"), "there is no trail at nope.jsonl"),
+    (("show", "nope.jsonl"), "there is no trail or history at nope.jsonl"),
+    (("show", ".", "--as", "text"), "cannot read the trail or history .: Is a directory"),
+    (("show", "nope.jsonl", "--as", "nonsense"), "there is no form 'nonsense' of a run; give one of text, mermaid"),
+    (("show", "nope.jsonl", "--module", "Kip320"), "but the form is text; give --as tla as well"),
+    (("show", "nope.jsonl", "--width", "10"), "expected a whole number of at least 60, found '10'"),
+    (("check",), "missing argument 'MODEL|SCENARIO'"),
+    (("check", "transactions/nope"), "there is no model 'transactions/nope', nor a scenario of that name; see"),
+    ((*CHECK, "--invariant", "Nope"), "has no invariant 'Nope'; its invariants are TypeOK, NoBadStateResponse"),
+    ((*CHECK, "--invariant", "EventuallyAllClientsGetPid"), "has no invariant 'EventuallyAllClientsGetPid'"),
+    ((*CHECK, "--property", "Nope"), "no temporal property 'Nope'; its temporal properties are EventuallyAll"),
+    ((*CHECK, "--property", "TypeOK"), "TypeOK is an invariant, name it with --invariant"),
+    (("check", "replication/kip-320", "--property", "TypeOk"), "no temporal property 'TypeOk'; it has none"),
+    ((*TEMPORAL, "--symmetry"), "--symmetry takes several for one, so that a cycle need not be one; leave"),
+    ((*TEMPORAL, "--view"), "leave --view or --property out"),
+    ((*TEMPORAL, "--fingerprints"), "leave --fingerprints or --property out"),
+    (("check", "transactions/gist", "--fairness", "strong"), "fairness must be one of spec, none, action, weak"),
+    ((*TEMPORAL, "--fairness", "strong"), "fairness must be one of spec, none, action, weak, next, or weak,ACTION"),
+    ((*PULSAR, "--view"), "compaction/pulsar has no view; leave --view out"),
+    ((*PULSAR, "--symmetry"), "compaction/pulsar has no interchangeable names; leave --symmetry out"),
+    ((*PULSAR, "--size", "compactions=0"), "size compactions of compaction/pulsar must be between 1 and 6, not 0"),
+    ((*PULSAR, "--set", "producer=maybe"), "must be one of true, false, not 'maybe'"),
+    ((*CHECK, "--size", "clients=7"), "size clients of transactions/gist must be between 1 and 6, not 7"),
+    (("check", "kafka/4.0", "--engine", "python", "--reduce", "numbers"),
+     "--engine python has no --reduce numbers; give --engine plain, or leave it out"),
+    ((*CHECK, "--engine", "java"), "'java' is not one of 'auto', 'python', 'kernel'"),
+    ((*CHECK, "--memory", "0"), "--memory takes gigabytes, more than 0, not 0; leave it out for no limit"),
+    ((*CHECK, "--memory", "nan"), "--memory takes gigabytes, more than 0, not nan"),
+    ((*CHECK, "--memory", "inf"), "--memory takes gigabytes, more than 0, not inf"),
+    ((*CHECK, "--memory", "1e-12"), "--memory takes gigabytes, more than 0, not 1e-12"),
+    ((*CHECK, "--memory", "much"), "'much' is not a valid float"),
+    (("simulat", "s4-copied-tail"), "there is no command 'simulat'; did you mean simulate? see kafka-proto --help"),
+    (("simulate", "s4-copied-tial"), "'s4-copied-tial', nor a scenario of that name; did you mean s4-copied-tail"),
+    (("simulate", "gist"), "there is no model 'gist', nor a scenario of that name; did you mean transactions/gist?"),
+    (("hunt", "rp01"), "no scenario 'rp01'; did you mean rp-01-truncate-to-high-watermark or rp-01-truncate-to-high"),
+    (("verify", "fencing-batle", "--seeds", "1"), "nor a scenario of that name; did you mean fencing-battle"),
+    (("demo", "comit"), "nor a scenario or a tour of that name; did you mean commit?"),
+    (("graph", "diary-1", "--out", "g"), "there is no model 'diary-1'; did you mean transactions/diary-01"),
+    (("graph", "s4-copied-tail", "--out", "g"), "but a scenario, of the model transactions/gist; give that one"),
+    (("graph", "transactions/diary-01", "--as", "sgv", "--out", "g"), "did you mean svg?"),
+    (("graph", "transactions/diary-01", "--hide", "cleint", "--out", "g"), "did you mean client?"),
+    (("show", "x.jsonl", "--as", "mermade"), "did you mean mermaid?"),
+    (("check", "transactions/gist", "--invariant", "TypeOk"), "did you mean TypeOK? its invariants are"),
+    (("check", "transactions/gist", "--property", "EventuallyAllClientGetPid"), "did you mean EventuallyAllCl"),
+    (("simulate", "transactions/gist", "--set", "repairs=S4"), "did you mean repair?"),
+    (("simulate", "transactions/gist", "--set", "repair=s4"), "list of S1, S3, S4, S5, not 's4'; did you mean S4?"),
+    (("simulate", "transactions/gist", "--strategy", "guide"), "; did you mean guided? see kafka-proto simulate"),
+    (("simulate", "transactions/gist", "--seedz", "2"), "did you mean --seed, --seeds or --set? see"),
+    (("hunt", "--jsn"), "no such option '--jsn'; did you mean --json or --log-json? see kafka-proto hunt --help"),
+    (("report", "x", "--rejudge"), "did you mean --no-rejudge?"),
+    (("import", "x", "--as", "jepsn"), "did you mean jepsen?"),
+    (("demo", "transactions/gist", "--faults", "generos"), "did you mean generous?"),
+], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_wrong_use_is_refused_in_one_sentence(arguments: tuple[str, ...], said: str) -> None:
-    """What was expected and what was found is said, and nothing is written."""
+    """What was expected and what was found is said, or what may have been meant, and nothing is written."""
     assert said in refused(*arguments)
 
 
@@ -103,28 +117,23 @@ def unwritable() -> list[str]:
     return ["file/below", "file", "file/deep/below", *(["/proc/nope"] if Path("/proc/self").exists() else [])]
 
 
-@pytest.mark.parametrize("out", unwritable())
-@pytest.mark.parametrize("command", [
-    ("hunt", "s4-copied-tail", "--seeds", 1_000_000), ("simulate", "s4-copied-tail", "--seeds", 1_000_000), CHECK,
-], ids=lambda command: str(command[0]))
-def test_folder_that_cannot_be_written_is_refused_before_any_run(command: tuple[object, ...], out: str) -> None:
+@pytest.mark.parametrize("folder", unwritable())
+@pytest.mark.parametrize(("command", "option", "said"), [
+    (("hunt", "s4-copied-tail", "--seeds", 1_000_000), "--out", "into"),
+    (("simulate", "s4-copied-tail", "--seeds", 1_000_000), "--out", "into"), (CHECK, "--out", "into"),
+    (CHECK, "--checkpoint", "the checkpoint in"),
+], ids=("hunt", "simulate", "check", "checkpoint"))
+def test_folder_that_cannot_be_written_is_refused_before_any_run(
+    command: tuple[object, ...], option: str, said: str, folder: str
+) -> None:
     """The work is not done first and lost then."""
     Path("file").write_text("precious\n", encoding="utf-8")
-    sentence = refused(*command, "--out", out)
-    assert sentence.startswith(f"cannot write into {out}: ")
-    assert "give another place with --out" in sentence
+    sentence = refused(*command, option, folder)
+    assert sentence.startswith(f"cannot write {said} {folder}: ")
+    assert f"give another {'place' if option == '--out' else 'folder'} with {option}" in sentence
 
 
 SAVED = (*CHECK, "--size", "clients=1", "--engine", "python", "--checkpoint", "saved")
-
-
-@pytest.mark.parametrize("folder", unwritable())
-def test_checkpoint_that_cannot_be_written_is_refused_before_the_search(folder: str) -> None:
-    """Not after half a minute, when it is to be written."""
-    Path("file").write_text("precious\n", encoding="utf-8")
-    sentence = refused(*CHECK, "--checkpoint", folder)
-    assert sentence.startswith(f"cannot write the checkpoint in {folder}: ")
-    assert "give another folder with --checkpoint" in sentence
 
 
 @pytest.mark.parametrize(("asked", "said"), [

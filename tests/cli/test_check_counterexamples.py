@@ -71,6 +71,7 @@ def test_counterexample_is_shrunk_or_said_not_to_be(counterexample: tuple[str, s
     if kind in ("invariant", "own"):
         steps = 8 if kind == "invariant" else 4
         assert (done.code, f"{steps} -> {steps} steps, proved shortest" in done.out) == (0, True)
+        assert f"kafka-proto replay {tmp_path / 'short.jsonl'}" in done.out
     else:
         assert "shrink" in done.refusal or "shrunk" in done.refusal
         assert not (tmp_path / "short.jsonl").exists()

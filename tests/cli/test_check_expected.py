@@ -13,8 +13,6 @@ from harness.model import Scenario, find_scenario, scenarios
 from harness.record.search_results import Searched, searched
 
 FLAWED = [row for row in scenarios() if row.expected is not None]
-TIMED = {"late-end": 20, "hanging-transaction": 14, "late-marker": 22, "record-sent-again": 11}
-"""Scenarios in virtual time, and the fewest steps to what is expected of them: no timer fired in a search of them."""
 TEMPORAL = {"s2-stuck-replica": 4, "s5-stuck-abort": 20, "s6-stuck-transition": 14}
 """Scenarios of specs that are expected to violate a temporal property."""
 FOUND = [found for row in FLAWED if (found := searched(row.name)) is not None and found.violated == row.expected]
@@ -22,35 +20,6 @@ FOUND = [found for row in FLAWED if (found := searched(row.name)) is not None an
 
 def first_line(done: Outcome) -> str:
     return done.out.splitlines()[0]
-
-
-def judged(scenario: Scenario, done: Outcome) -> None:
-    """Hold what `check` says of a scenario against what is expected of it."""
-    said = first_line(done)
-    assert said.startswith(f"{scenario.name}: ")
-    if scenario.expected is None:
-        assert done.code in (0, 2) and " no violation " in said, said
-        assert (done.code == 0) is ("in part" not in said)
-        return
-    assert done.code in (1, 2)
-    if done.code == 2:
-        assert f"expected violation of {scenario.expected} not " in said and done.refusal
-    else:
-        assert f"{scenario.expected} is violated" in done.out and ", as expected" in said
-
-
-@pytest.mark.parametrize("name", [*TIMED, pytest.param("late-batch-joins", marks=pytest.mark.large)])
-def test_scenario_in_virtual_time_is_searched_with_timers(name: str, tmp_path: Path) -> None:
-    """What is expected is found after the fewest steps; the repaired twin is searched completely, and clean."""
-    done = call("check", name, "--json", "--out", tmp_path)
-    (violated,) = done.json["violated"]
-    scenario = find_scenario(name)
-    assert scenario is not None and scenario.repaired is not None
-    assert (done.code, violated["property"]) == (1, scenario.expected)
-    assert violated["length"] - 1 == TIMED.get(name, 26)
-    twin = call("check", scenario.repaired, "--json", "--out", tmp_path)
-    assert (twin.code, twin.json["verdict"], twin.json["complete"]) == (0, "ok", True)
-    assert twin.json["timers"] == done.json["timers"] == {"": scenario.timers}
 
 
 @pytest.mark.parametrize("name", TEMPORAL)
@@ -64,17 +33,28 @@ def test_temporal_claims_of_a_scenario_are_checked_unasked(name: str, tmp_path: 
     assert twin.code == 0 and f"  {scenario.expected} holds\n" in twin.out
 
 
-@pytest.mark.parametrize("scenario", FLAWED, ids=lambda scenario: scenario.name)
-def test_bound_that_leaves_the_expected_violation_out_is_said_first(scenario: Scenario, tmp_path: Path) -> None:
-    """Of a search of a few states: it is found, or the first line says that it was not, and the code is 2."""
-    judged(scenario, call("check", scenario.name, "--states", 300, "--out", tmp_path))
+@pytest.mark.parametrize(("scenario", "bounds"), [
+    *(pytest.param(row, ("--states", 300), id=row.name) for row in FLAWED),
+    *(pytest.param(row, ("--states", 50_000, "--memory", 2), id=f"{row.name}-longer", marks=pytest.mark.large)
+      for row in scenarios()),
+])
+def test_bound_that_leaves_the_expected_violation_out_is_said_first(
+    scenario: Scenario, bounds: tuple[object, ...], tmp_path: Path
+) -> None:
+    """Of a search of a few states: it is found, or the first line says that it was not, and the code is 2.
 
-
-@pytest.mark.large
-@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda scenario: scenario.name)
-def test_no_scenario_is_silent_where_something_is_expected(scenario: Scenario, tmp_path: Path) -> None:
-    """The same of every scenario, repaired twins among them, with more states and bounded memory."""
-    judged(scenario, call("check", scenario.name, "--states", 50_000, "--memory", 2, "--out", tmp_path))
+    The same of every scenario, repaired twins among them, with more states and bounded memory.
+    """
+    done = call("check", scenario.name, *bounds, "--out", tmp_path)
+    said = first_line(done)
+    assert said.startswith(f"{scenario.name}: ")
+    if scenario.expected is None:
+        assert done.code in (0, 2) and " no violation " in said, said
+        assert (done.code == 0) is ("in part" not in said)
+    elif done.code == 2:
+        assert f"expected violation of {scenario.expected} not " in said and done.refusal
+    else:
+        assert done.code == 1 and f"{scenario.expected} is violated" in done.out and ", as expected" in said
 
 
 @pytest.mark.parametrize(("options", "command"), [

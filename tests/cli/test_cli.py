@@ -142,11 +142,13 @@ def test_shrink_gives_a_shorter_trail_that_violates_the_same_property(tmp_path: 
     assert again.json["steps"] == shrunk.json["has"]
 
 
-def test_shrink_says_how_many_steps_there_were_and_are(tmp_path: Path) -> None:
-    """What a person reads has both numbers and the command that replays."""
-    shrunk = call("shrink", COPIED_TAIL, "--out", tmp_path / "short.trail.jsonl")
-    assert "LogsAgreeUpToHwm: 8 -> 8 steps, proved shortest" in shrunk.out
-    assert f"kafka-proto replay {tmp_path / 'short.trail.jsonl'}" in shrunk.out
+def test_check_of_a_sound_model_says_ok_with_exact_counts(tmp_path: Path) -> None:
+    """The JSON object has the counts of the model checker, the verdict, and what it took."""
+    done = call("check", "transactions/repaired", "--size", "clients=1", "--json", "--out", tmp_path)
+    summary = done.json
+    assert done.code == 0
+    assert (summary["verdict"], summary["distinct"], summary["generated"], summary["depth"]) == ("ok", 65, 76, 14)
+    assert sum(summary["actions"].values()) + summary["initial"] == summary["generated"]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,8 +1,6 @@
-"""Finding one's way on the command line: mistyped names are answered with those that were meant."""
+"""Finding one's way on the command line: names that were meant, and what `list` shows."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from support.commands.command_line import call
@@ -47,37 +45,6 @@ def test_question_lists_what_may_have_been_meant() -> None:
     assert unknown("no ab", "ab", ["abc", *many], "there are") == "no ab; did you mean abc?"
     assert unknown("no ab", "ab", ["abc", *many], "", "the list") == "no ab; did you mean abc? see the list"
     assert unknown("no q", "q", ["abc", *many], "", "the list") == "no q; see the list"
-
-
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("simulat", "s4-copied-tail"), "there is no command 'simulat'; did you mean simulate? see kafka-proto --help"),
-    (("simulate", "s4-copied-tial"), "'s4-copied-tial', nor a scenario of that name; did you mean s4-copied-tail"),
-    (("simulate", "gist"), "there is no model 'gist', nor a scenario of that name; did you mean transactions/gist?"),
-    (("hunt", "rp01"), "no scenario 'rp01'; did you mean rp-01-truncate-to-high-watermark or rp-01-truncate-to-high"),
-    (("verify", "fencing-batle", "--seeds", "1"), "nor a scenario of that name; did you mean fencing-battle"),
-    (("demo", "comit"), "nor a scenario or a tour of that name; did you mean commit?"),
-    (("graph", "diary-1", "--out", "g"), "there is no model 'diary-1'; did you mean transactions/diary-01"),
-    (("graph", "s4-copied-tail", "--out", "g"), "but a scenario, of the model transactions/gist; give that one"),
-    (("graph", "transactions/diary-01", "--as", "sgv", "--out", "g"), "did you mean svg?"),
-    (("graph", "transactions/diary-01", "--hide", "cleint", "--out", "g"), "did you mean client?"),
-    (("show", "x.jsonl", "--as", "mermade"), "did you mean mermaid?"),
-    (("check", "transactions/gist", "--invariant", "TypeOk"), "did you mean TypeOK? its invariants are"),
-    (("check", "transactions/gist", "--property", "EventuallyAllClientGetPid"), "did you mean EventuallyAllCl"),
-    (("simulate", "transactions/gist", "--size", "broker=2"), "did you mean brokers?"),
-    (("simulate", "transactions/gist", "--set", "repairs=S4"), "did you mean repair?"),
-    (("simulate", "transactions/gist", "--set", "repair=s4"), "list of S1, S3, S4, S5, not 's4'; did you mean S4?"),
-    (("simulate", "transactions/gist", "--strategy", "guide"), "; did you mean guided? see kafka-proto simulate"),
-    (("simulate", "transactions/gist", "--seedz", "2"), "did you mean --seed, --seeds or --set? see"),
-    (("hunt", "--jsn"), "no such option '--jsn'; did you mean --json or --log-json? see kafka-proto hunt --help"),
-    (("report", "x", "--rejudge"), "did you mean --no-rejudge?"),
-    (("import", "x", "--as", "jepsn"), "did you mean jepsen?"),
-    (("demo", "transactions/gist", "--faults", "generos"), "did you mean generous?"),
-])
-@pytest.mark.usefixtures("empty_folder")
-def test_mistyped_name_is_answered_with_the_one_that_was_meant(arguments: tuple[str, ...], said: str) -> None:
-    """Wherever the command line takes a name, a slip gets a question, in one sentence with exit code 2."""
-    assert said in call(*arguments).refusal
-    assert list(Path.cwd().iterdir()) == []
 
 
 def test_list_without_words_ends_with_what_else_it_can() -> None:

@@ -16,7 +16,7 @@ from support.gateway.set_clock import SetClock
 
 from harness.record import Recorder, read_trail
 from harness.simulate.trails.replay import replay_plain
-from kafka_proto.errors import BY_NAME
+from kafka_proto.errors import BY_NAME, NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 
@@ -154,3 +154,23 @@ def test_two_links_are_two_faults_and_brokers_are_named(clock: SetClock) -> None
             cluster.partition("b1", "b1")
         with pytest.raises(ValueError, match="there is no broker 'b9'; there are b1, b2, b3"):
             cluster.partition("b1", "b9")
+
+
+@pytest.mark.parametrize(("state", "committed", "is_retry", "error"), [
+    ("Empty", True, True, "PRODUCER_FENCED"), ("CompleteCommit", False, True, "INVALID_TXN_STATE"),
+    ("PrepareCommit", False, False, "CONCURRENT_TRANSACTIONS"),
+])
+def test_ends_that_are_not_recorded_are_answered_as_kafkas_table_says(
+    state: str, committed: bool, is_retry: bool, error: str
+) -> None:
+    """EndTxn 5 with the coordinator's epoch or the one before; the other 21 cases are among the recorded situations."""
+    with started() as (cluster, producer, _, there):
+        assert producer.init() == 0, "epoch 1, so that there is one before"
+        if state != "Empty":
+            assert producer.produce(there, b"a", 12) == 0
+            if state == "PrepareCommit":
+                cluster.partition(*link(producer, there))
+            assert producer.end(True, 5) == 0
+        assert producer.state() == state
+        producer.owner["producer_epoch"] -= is_retry
+        assert NAMES[producer.end(committed, 5)] == error

@@ -39,21 +39,6 @@ def test_tx_01_a_late_end_of_an_abandoned_connection_commits_part_of_a_later_tra
         "of app#3, offset 2 of t-0 is committed at offset 3, but offset 2 of t-1 is aborted at offset 3")
 
 
-def test_tx_02_a_late_batch_hangs_on_a_release_without_verification() -> None:
-    """KAFKA-14402: 3.5.2 takes a batch of an abandoned connection after the abort; 3.9.2 does not."""
-    for release, wrong in (("3.5.2", ["NoHangingTransaction"]), ("3.9.2", [])):
-        level = 0 if release == "3.5.2" else 1
-        clients = talk(release=release, transaction_version=level)
-        inject(clients, 1, "delay", request="Produce", nth=2)
-        producer = Producer(clients)
-        producer.write(0, b"a")
-        assert clients.ask(producer.me, offer.PRODUCE, 9, producer.batch(0, b"b")) == {}
-        producer.reconnect()
-        assert producer.end(False)[producer.me][0]["error_code"] == 0
-        clients.give(Ended(1, clients.now))
-        assert list(clients.host.problems()) == wrong, release
-
-
 def test_requests_are_dropped_lost_doubled_and_delayed_for_a_time() -> None:
     """`drop` closes before, `lose` after the request is taken, `duplicate` is taken twice, `delay` ends by itself."""
     clients = talk()

@@ -81,18 +81,15 @@ def pair(clients: Talk) -> tuple[int, int, str, str]:
     return one, two, first, second
 
 
-def test_two_members_get_what_their_leader_gives_them() -> None:
-    """A second member makes a generation with both; both answers of a sync wait for the leader's."""
+def test_who_is_silent_is_dropped_and_the_rest_goes_on() -> None:
+    """A session that ends makes the others join again; the next generation is without the silent member.
+
+    A second member had made a generation with both, and both answers of a sync waited for the leader's.
+    """
     clients = talk()
     one, two, first, second = pair(clients)
     for connection, member in ((one, first), (two, second)):
         assert clients.one(connection, offer.HEARTBEAT, 4, naming(member, 2))["error_code"] == 0
-
-
-def test_who_is_silent_is_dropped_and_the_rest_goes_on() -> None:
-    """A session that ends makes the others join again; the next generation is without the silent member."""
-    clients = talk()
-    one, _, first, second = pair(clients)
     clients.wait(SESSION - 1)
     assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 2))["error_code"] == 0
     clients.wait(1)

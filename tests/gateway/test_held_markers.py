@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -18,9 +17,6 @@ from kafka_proto.conformance.player import ClusterMarkers
 from kafka_proto.conformance.situations import Situation
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
-
-EACH = 25
-"""Of so many records one is played in the suite."""
 
 
 class Lossy(ClusterMarkers):
@@ -53,23 +49,20 @@ def records(reason: str) -> list[dict[str, Any]]:
     return [record for path in default_files() for record in load(path) if reason in (left_out(record) or "")]
 
 
-def check(records: Iterable[dict[str, Any]], least: int) -> None:
-    """Play records, more than so many; none may differ."""
-    found = [verdict(record) for record in records]
+@pytest.mark.parametrize(("reason", "each", "least"), [
+    ("held", 25, 5), pytest.param("held", 1, 69, marks=pytest.mark.large),
+    pytest.param("tens of thousands", 1, 2, marks=pytest.mark.large),
+])
+def test_what_is_left_out_elsewhere_is_equal_by_frames(reason: str, each: int, least: int) -> None:
+    """One of so many: what is asked while a transaction is prepared is answered as by a real broker.
+
+    All markers; last epochs of each release and level, by tens of thousands of requests.
+    """
+    played = records(reason)[::each]
+    if reason != "held":
+        played = list({(one["broker_version"], one["transaction_version"]): one for one in played}.values())
+    found = [verdict(record) for record in played]
     assert len(found) > least and [one for one in found if not one.equal] == []
-
-
-def test_held_markers_are_equal_by_frames() -> None:
-    """Some of them: what is asked while a transaction is prepared is answered as by a real broker."""
-    check(records("held")[::EACH], 5)
-
-
-@pytest.mark.large
-def test_all_held_markers_and_last_epochs_are_equal_by_frames() -> None:
-    """All markers; last epochs of each release and level, by tens of thousands of requests."""
-    check(records("held"), 69)
-    last = {(one["broker_version"], one["transaction_version"]): one for one in records("tens of thousands")}
-    check(last.values(), 2)
 
 
 def test_other_answers_are_told() -> None:

@@ -11,6 +11,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.gateway.wire import Producer, Talk, fetched, produced, talk
 
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.context import code
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import WireRecord, read_header, read_records, split, write_batch
@@ -48,18 +49,6 @@ def test_records_come_back_at_their_offsets() -> None:
     assert values(small) == [(0, b"a"), (1, b"b")], "the first batch comes whole, however little is asked for"
 
 
-def test_a_batch_of_a_transaction_needs_a_transactional_id() -> None:
-    """Without one the whole request is refused, before its partitions are looked for; what is no batch is no matter."""
-    clients = talk()
-    me = clients.connect()
-    a, b = WireRecord(None, b"a"), WireRecord(None, b"b")
-    open_ = write_batch([a], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
-    plain = write_batch([b])
-    for last, expected in ((open_, [53, 53, 53]), (plain, [0, 3, 0]), (b"", [0, 3, 87])):
-        (topic,) = clients.one(me, offer.PRODUCE, 9, produced((0, plain), (7, plain), (1, last)))["responses"]
-        assert [found["error_code"] for found in topic["partition_responses"]] == expected
-
-
 def test_a_fetch_waits_for_records_or_its_time() -> None:
     """With nothing to read the answer comes with the next record of another client, or when the wait is over."""
     clients = talk()
@@ -83,17 +72,37 @@ def test_a_request_behind_one_that_waits_is_looked_at_later() -> None:
     assert values(first) == [] and partition(second, inner="partition_responses")["error_code"] == 0
 
 
-def test_bad_batches_and_refused_partitions_are_answered_by_their_codes() -> None:
-    """A batch with a wrong checksum is CORRUPT_MESSAGE; a partition that is not there is unknown, for each API."""
+def test_a_partition_that_is_not_there_is_unknown() -> None:
+    """To those APIs for which no recording says so."""
     clients = talk()
     me = clients.connect()
-    bad = batch(b"a")[:-1] + b"x"
-    for topic, error in (("t", 2), ("elsewhere", 3)):
-        answer = clients.one(me, offer.PRODUCE, 9, produced((0, bad), topic=topic))
-        assert partition(answer, inner="partition_responses")["error_code"] == error
     lost = {"topics": ({"name": "t", "partitions": ({"partition_index": 7, "timestamp": -1, "offset": 0},)},)}
     for api, version in ((offer.LIST_OFFSETS, 6), (offer.DELETE_RECORDS, 2)):
         assert partition(clients.one(me, api, version, {"replica_id": -1, **lost}), "topics")["error_code"] == 3
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_internal_topics_are_not_written_to(topic: str) -> None:
+    """Nor added to a transaction by a client; a partition of theirs that is not there is unknown."""
+    clients = talk()
+    me = clients.connect()
+    answer = clients.one(me, offer.PRODUCE, 9, produced((0, batch(b"a")), (9, batch(b"a")), topic=topic))
+    (found,) = answer["responses"]
+    assert [row["error_code"] for row in found["partition_responses"]] == [
+        code("INVALID_TOPIC_EXCEPTION"), code("UNKNOWN_TOPIC_OR_PARTITION")]
+    assert clients.host.cluster.log("__consumer_offsets-0").log_end_offset == 0
+
+
+def test_a_batch_of_a_transaction_without_producer_is_of_none() -> None:
+    """A real broker takes it and shows it at once; no property speaks of it."""
+    clients = talk()
+    me = clients.connect()
+    odd = write_batch([WireRecord(None, b"a")], base_timestamp=5, is_transactional=True)
+    answer = clients.one(me, offer.PRODUCE, 12, produced((0, odd), tid="tid"))
+    assert partition(answer, inner="partition_responses")["error_code"] == 0
+    found = partition(clients.one(me, offer.FETCH, 12, fetched(0, level=1)))
+    assert (found["last_stable_offset"], len(found["records"])) == (1, len(odd))
+    assert clients.host.problems() == {}
 
 
 def test_a_partition_below_0_is_none() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from support.gateway.wire import fetched, talk
 from support.paths import RECORDED
 
 from kafka_proto.broker.ghosts import SentRecords
-from kafka_proto.conformance import command as conformance
 from kafka_proto.conformance import judge, load
 from kafka_proto.conformance.at_broker import record_at
 from kafka_proto.gateway import offer
@@ -71,18 +69,6 @@ def test_messages_are_recorded_and_played_over_sockets(records: list[dict[str, A
     assert said == () and len(made) == 4
     for one, other in zip(sorted(chosen, key=lambda one: str(one["situation"])), made, strict=True):
         assert one["steps"] == json.loads(json.dumps(other["steps"]))
-
-
-def test_without_the_gateway_they_are_not_played(monkeypatch: pytest.MonkeyPatch, records: list[dict[str, Any]],
-                                                 tmp_path: Path) -> None:
-    """The command says how many, and what is needed."""
-    path = tmp_path / "three.json"
-    path.write_text(json.dumps({"records": records[:3]}), encoding="utf-8")
-    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.conformance.options)
-    assert conformance.run((str(path),), options).text.splitlines()[-1].split() == ["all", "3", "3", "0"]
-    monkeypatch.setattr(conformance, "find_spec", lambda name: None)
-    assert conformance.run((str(path),), options).text.splitlines()[-1] == (
-        "3 not played: they are bytes of the wire, which need the extra `gateway`: pip install 'kafka-proto[gateway]'")
 
 
 def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:

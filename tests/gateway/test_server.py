@@ -11,11 +11,14 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 import trio
 from support.commands.command_line import PATIENCE_S
-from support.gateway.wire import request_bytes, responses
+from support.gateway.wire import produced, request_bytes, responses
 
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.client import Client
+from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.host import Arrived, Gone, Host, Opened
 from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.gateway.server import Server, listening
 
 HEARTBEAT = request_bytes(offer.HEARTBEAT, 4, {"group_id": "g"})
@@ -124,3 +127,16 @@ def test_time_passes_without_requests() -> None:
         assert answer["error_code"] == 0
 
     serve(talk)
+
+
+def test_a_client_hears_of_a_closed_connection_and_makes_another() -> None:
+    """Over sockets: what comes behind the refused batch is not answered on that connection."""
+    good = write_batch([WireRecord(None, b"a")], base_timestamp=5)
+    with KafkaCluster({"t": 1}) as cluster:
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        with Client(host, int(port)) as client:
+            assert client.ask(offer.PRODUCE, 9, produced((0, good), acks=0)) == {}
+            with pytest.raises(ConnectionError):
+                client.ask(offer.PRODUCE, 9, produced((5, good), acks=0))
+            answer = client.ask(offer.PRODUCE, 9, produced((0, good)))
+    assert answer["responses"][0]["partition_responses"][0]["base_offset"] == 1

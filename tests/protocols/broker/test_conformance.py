@@ -22,7 +22,7 @@ from kafka_proto.broker.versions import (
     RELEASES,
     version_of,
 )
-from kafka_proto.conformance import BadFile, RecordVerdict, default_files, judge, load, play
+from kafka_proto.conformance import BadFile, default_files, judge, load, play
 from kafka_proto.conformance.command import conformance
 from kafka_proto.conformance.playing import is_of_the_wire
 from kafka_proto.conformance.verdict import differences
@@ -87,27 +87,13 @@ def test_records_about_bytes_are_told_apart() -> None:
         assert before in text and not judge(json.loads(text.replace(before, after))).equal
 
 
-def of_situations(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those that are played on actors, and by no frames."""
-    return [record for record in records if not is_of_the_wire(record)]
-
-
-def on_three(record: dict[str, Any]) -> RecordVerdict:
-    return judge(record, player=partial(play, brokers=3))
-
-
-def test_some_of_everything_is_equal_on_three_brokers_with_replicated_logs() -> None:
-    """The same brokers, whose logs are replicated: a record in ten."""
-    records = of_situations([record for path in default_files({}) for record in load(path)])[::10]
-    assert len(records) == 757
-    assert [verdict for verdict in map(on_three, records) if not verdict.equal] == []
-
-
-@pytest.mark.large
-def test_everything_is_equal_on_three_brokers_with_replicated_logs() -> None:
-    records = of_situations([record for path in default_files({}) for record in load(path)])
-    assert len(records) == 7567
-    assert [verdict for verdict in map(on_three, records) if not verdict.equal] == []
+@pytest.mark.parametrize(("each", "count"), [(10, 757), pytest.param(1, 7567, marks=pytest.mark.large)])
+def test_everything_is_equal_on_three_brokers_with_replicated_logs(each: int, count: int) -> None:
+    """The same brokers, whose logs are replicated: one record of so many, of those that are played by no frames."""
+    situations = [record for path in default_files({}) for record in load(path) if not is_of_the_wire(record)][::each]
+    assert len(situations) == count
+    verdicts = [judge(record, player=partial(play, brokers=3)) for record in situations]
+    assert [verdict for verdict in verdicts if not verdict.equal] == []
 
 
 def test_what_a_broker_lists_in_no_order_is_compared_as_a_set() -> None:
@@ -118,36 +104,28 @@ def test_what_a_broker_lists_in_no_order_is_compared_as_a_set() -> None:
     assert list(differences({"log": both}, {"log": both[::-1]}, "r")) != []
 
 
-@pytest.mark.parametrize(("version", "release", "equal"), [
-    (KIP_360, "3.9.2", 273), (KIP_890_PART_1, "3.5.2", 198), (KIP_890, "3.9.2", 292), (KIP_890_4_4, "4.0.0", 151),
-    (KIP_890, "4.2.0", 0),
+@pytest.mark.parametrize(("version", "release", "level", "equal"), [
+    (KIP_360, "3.9.2", None, 273), (KIP_890_PART_1, "3.5.2", None, 198), (KIP_890, "3.9.2", None, 292),
+    (KIP_890_4_4, "4.0.0", None, 151), (KIP_890, "4.2.0", None, 0),
+    *((version_of(neighbour, level), release, level, 0.8) for neighbour, level, release in (
+        ("3.5.2", 0, "3.6.2"), ("3.7.2", 0, "3.6.2"), ("3.6.2", 0, "3.7.2"), ("3.8.1", 0, "3.7.2"),
+        ("3.7.2", 0, "3.8.1"), ("4.0.0", 2, "4.1.1"), ("4.2.0", 2, "4.1.1"), ("4.2.0", 2, "4.3.1"),
+        ("4.0.0", 1, "4.2.0"), ("4.1.1", 0, "4.0.0"))),
+    *((version_of(release, wrong), release, right, -1) for wrong, release, right in (
+        (1, "4.3.1", 0), (0, "4.3.1", 1), (1, "4.3.1", 2), (1, "4.1.1", 2), (2, "4.0.0", 1))),
 ])
-def test_another_release_is_told_apart(
-    records: list[dict[str, Any]], version: Any, release: str, equal: int
+def test_another_version_is_told_apart(
+    records: list[dict[str, Any]], others: list[dict[str, Any]], version: Any, release: str, level: int | None,
+    equal: float
 ) -> None:
-    """The broker of one version is not that of another: the judge can say no."""
-    asked = [record for record in records if record["broker_version"] == release]
-    assert sum(judge(record, version).equal for record in asked) == equal < len(asked)
+    """The judge can say no: of another release so many are equal, of a neighbour at the same level more than a share.
 
-
-@pytest.mark.parametrize(("neighbour", "level", "release"), [
-    ("3.5.2", 0, "3.6.2"), ("3.7.2", 0, "3.6.2"), ("3.6.2", 0, "3.7.2"), ("3.8.1", 0, "3.7.2"), ("3.7.2", 0, "3.8.1"),
-    ("4.0.0", 2, "4.1.1"), ("4.2.0", 2, "4.1.1"), ("4.2.0", 2, "4.3.1"), ("4.0.0", 1, "4.2.0"), ("4.1.1", 0, "4.0.0"),
-])
-def test_a_neighbour_is_told_apart(others: list[dict[str, Any]], neighbour: str, level: int, release: str) -> None:
-    """The release before or after it, at the same level, answers some situation otherwise."""
-    asked = [one for one in others if (one["broker_version"], one["transaction_version"]) == (release, level)]
-    equal = sum(judge(record, version_of(neighbour, level)).equal for record in asked)
-    assert 0.8 * len(asked) < equal < len(asked)
-
-
-@pytest.mark.parametrize(("wrong", "release", "right"), [
-    (1, "4.3.1", 0), (0, "4.3.1", 1), (1, "4.3.1", 2), (1, "4.1.1", 2), (2, "4.0.0", 1),
-])
-def test_another_level_is_told_apart(others: list[dict[str, Any]], wrong: int, release: str, right: int) -> None:
-    """A release at another level is another version."""
-    asked = [one for one in others if (one["broker_version"], one["transaction_version"]) == (release, right)]
-    assert sum(judge(record, version_of(release, wrong)).equal for record in asked) < len(asked)
+    A release at another level is another version.
+    """
+    asked = [one for one in (records if level is None else others)
+             if one["broker_version"] == release and level in (None, one["transaction_version"])]
+    found = sum(judge(record, version).equal for record in asked)
+    assert found < len(asked) and (found == equal if level is None else found > equal * len(asked))
 
 
 def test_difference_names_the_step_and_both_values(records: list[dict[str, Any]]) -> None:
@@ -221,5 +199,3 @@ def test_records_without_version_are_refused_by_the_command(
     options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
     with pytest.raises(Refusal, match=r"^no version stands for Kafka .*; there are 3.5.2 at 0, "):
         conformance.run((str(path),), options)
-    with pytest.raises(Refusal, match=r"^--as plays the records .*; give --broker HOST:PORT as well$"):
-        conformance.run((str(path),), {**options, "--as": "4.4.0"})

@@ -64,18 +64,20 @@ def test_difference_is_printed_and_fails(tmp_path: Path) -> None:
     assert made.out.splitlines()[-1] == "  step 1.response.error: expected 'PRODUCER_FENCED', found 'NONE'"
 
 
-def test_records_about_bytes_need_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("situation", ["too_large_plain", "find_coordinator"])
+def test_records_about_bytes_need_the_codec(monkeypatch: pytest.MonkeyPatch, situation: str) -> None:
     """Without the extra `gateway` they are left out, and that is said; the others are played."""
-    asked = ("conformance", "--release", "4.4.0", "--family", "tv2", "--situation")
-    whole = call(*asked, "too_large_plain")
+    asked = ("conformance", "--release", "4.4.0", "--situation")
+    whole = call(*asked, situation)
+    played = whole.out.splitlines()[-1].split()[1]
     assert whole.code == 0 and "not played" not in whole.out
     monkeypatch.setattr(command, "find_spec", lambda name: None)
-    left = call(*asked, "too_large_plain")
+    left = call(*asked, situation)
     assert left.code == 0
-    assert left.out.splitlines()[-1] == (
-            "2 not played: they are bytes of the wire, which need the extra `gateway`: "
-            "pip install 'kafka-proto[gateway]'")
-    assert call(*asked, "topic_deleted_commit").out.splitlines()[-1].split() == ["all", "2", "2", "0"]
+    assert left.out.splitlines()[-1] == (f"{played} not played: they are bytes of the wire, which need the extra "
+                                         "`gateway`: pip install 'kafka-proto[gateway]'")
+    others = call(*asked, "topic_deleted_commit", "--family", "tv2")
+    assert others.out.splitlines()[-1].split() == ["all", "2", "2", "0"]
 
 
 def test_bad_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_1() -> None:
 def test_failed_append_leaves_a_new_transactional_id_without_epoch() -> None:
     """The next InitProducerId gives epoch 0, and uses the producer id that was taken."""
     state, _ = ask(versions.KIP_360, Coordinator(ids=IDS), INIT)
-    state, _ = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
+    state, answers = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
+    assert error_of((state, answers)) is Error.NOT_COORDINATOR
     known = state.transactions["tid"]
     assert (known.metadata.producer_id, known.metadata.producer_epoch, known.pending_state) == (1000, -1, None)
     entry = entry_of(ask(versions.KIP_360, state, INIT))

@@ -14,7 +14,7 @@ from kafka_proto import requests
 from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
 from kafka_proto.broker.leader.state import SupportedOperation
 from kafka_proto.broker.leader.verification import unverified_produce, unverified_produce_but_unreached
-from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, version_of
+from kafka_proto.broker.versions import KIP_890_4_4, version_of
 from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION, Error
@@ -44,15 +44,6 @@ def init(cluster: PlayedCluster, tid: str) -> requests.InitProducerIdResponse:
 def test_a_partition_that_is_not_there_is_unknown(cluster: PlayedCluster, request_: object) -> None:
     """Whatever is asked of it."""
     assert cluster.ask(request_).error is Error.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def test_what_a_transaction_cannot_have_keeps_the_rest_out(cluster: PlayedCluster) -> None:
-    """All partitions of an AddPartitionsToTxn or none."""
-    producer = init(cluster, "tid")
-    who = producer.producer_id, producer.producer_epoch
-    found = cluster.ask(requests.AddPartitionsToTxnRequest(3, "tid", *who, ("T-0", ABSENT)))
-    assert found.errors == FrozenMap(
-        {"T-0": Error.OPERATION_NOT_ATTEMPTED, ABSENT: Error.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def test_a_batch_of_no_transactional_id_is_refused_before_its_partition(cluster: PlayedCluster) -> None:
@@ -107,21 +98,6 @@ def test_a_request_that_no_broker_knows_is_a_type_error(cluster: PlayedCluster) 
         cluster.ask("what?")
 
 
-@pytest.mark.parametrize("brokers", [1, 3])
-def test_a_whole_transaction_ends_with_a_marker_in_each_partition(brokers: int) -> None:
-    """With 3.5's decisions, where the client adds the partitions."""
-    cluster = PlayedCluster(KIP_360, ("T-0", "T-1"), brokers)
-    producer = init(cluster, "tid")
-    who = producer.producer_id, producer.producer_epoch
-    cluster.ask(requests.AddPartitionsToTxnRequest(3, "tid", *who, ("T-0", "T-1")))
-    for name in ("T-0", "T-1"):
-        cluster.ask(requests.ProduceRequest(9, "tid", -1, name, RecordBatch(("a",), *who, 0, is_transactional=True)))
-    cluster.ask(requests.EndTxnRequest(3, "tid", *who, True))
-    for name in ("T-0", "T-1"):
-        log = cluster.log(name)
-        assert ([batch.marker for batch in log.batches], log.last_stable_offset) == ([None, Marker.COMMIT], 2)
-
-
 INIT = requests.InitProducerIdRequest(4, "tid", 60_000)
 BATCH = RecordBatch(("x",), 0, 0, 0, True)
 
@@ -130,16 +106,6 @@ def error_in(answer: object) -> Error:
     """Return the code of a response, that of the one partition where it has several."""
     found: Error = answer.errors["T-0"] if hasattr(answer, "errors") else answer.error
     return found
-
-
-def test_offsets_that_no_transaction_has_open_one_in_3_6() -> None:
-    """3.6 verifies what producers send and nothing else; since 3.7 the coordinator of the group asks first."""
-    for version, error in ((KIP_890_PART_1_3_6, Error.NONE), (KIP_890_PART_1_3_7, Error.INVALID_TXN_STATE)):
-        node = new_node(version, INIT)
-        assert error_in(node.ask(requests.ProduceRequest(9, "tid", -1, "T-0", BATCH))) is Error.INVALID_TXN_STATE
-        assert error_in(node.ask(requests.TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))) is error
-        is_open = node.log("__consumer_offsets-0").producer(0).open_from is not None
-        assert is_open is (error is Error.NONE)
 
 
 def test_what_clients_are_told_of_a_coordinator_that_does_not_verify() -> None:

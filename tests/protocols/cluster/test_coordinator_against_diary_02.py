@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, update_wrapper
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -124,92 +124,39 @@ Decision = Callable[..., Any]
 FEW = range(3)
 
 
-def takes_no_heed_of_pending(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        return right(request, cached and attrs.evolve(cached, pending_state=None), **more)
-    return wrong
+def before(change: Callable[..., tuple[Any, ...]]) -> Callable[[Decision], Decision]:
+    """Return how a right decision is made wrong by changing what it is given."""
+    return lambda right: lambda *given, **more: right(*change(*given), **more)
 
 
-def accepts_old_epochs(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        if cached is not None and request.producer_epoch < cached.metadata.producer_epoch:
-            request = attrs.evolve(request, producer_epoch=cached.metadata.producer_epoch)
-        return right(request, cached, **more)
-    return wrong
-
-
-def accepts_other_ids(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        if cached is not None:
-            request = attrs.evolve(request, producer_id=cached.metadata.producer_id)
-        return right(request, cached, **more)
-    return wrong
-
-
-def changed(change: Callable[[Any, Any], Any]) -> Callable[[Decision], Decision]:
+def after(change: Callable[..., Any]) -> Callable[[Decision], Decision]:
     """Return how a right decision is made wrong by changing what came of it."""
-    def wrong_by(right: Decision) -> Decision:
-        def wrong(request: Any, cached: Any, **more: Any) -> Any:
-            return change(right(request, cached, **more), cached)
-        return wrong
-    return update_wrapper(wrong_by, change)
+    return lambda right: lambda *given, **more: change(right(*given, **more), *given)
 
 
-@changed
-def replaces_partitions(done: Any, cached: Any) -> Any:
+def of_the_present_epoch(request: Any, cached: Any) -> tuple[Any, Any]:
+    if cached is not None and request.producer_epoch < cached.metadata.producer_epoch:
+        request = attrs.evolve(request, producer_epoch=cached.metadata.producer_epoch)
+    return request, cached
+
+
+def without_old_partitions(done: Any, request: Any, cached: Any) -> Any:
     if done.entry is None:
         return done
     left = tuple(name for name in done.entry.partitions if name not in cached.metadata.partitions)
     return attrs.evolve(done, entry=attrs.evolve(done.entry, partitions=left))
 
 
-def bumps(done: Any) -> bool:
-    return isinstance(done, outcome.Outcome) and done.entry is not None and done.entry.producer_epoch >= 1
+def with_the_epoch_before(*fields: str) -> Callable[..., Any]:
+    """Return the change to an outcome that bumps, after which its entry or its answer has the epoch before."""
 
+    def change(done: Any, *given: Any) -> Any:
+        if not isinstance(done, outcome.Outcome) or done.entry is None or done.entry.producer_epoch < 1:
+            return done
+        epoch = done.entry.producer_epoch - 1
+        return attrs.evolve(done, **{name: attrs.evolve(getattr(done, name), producer_epoch=epoch) for name in fields})
 
-@changed
-def keeps_the_epoch(done: Any, cached: Any) -> Any:
-    if not bumps(done):
-        return done
-    epoch = done.entry.producer_epoch - 1
-    return attrs.evolve(done, entry=attrs.evolve(done.entry, producer_epoch=epoch),
-                        answer=attrs.evolve(done.answer, producer_epoch=epoch))
-
-
-@changed
-def answers_the_epoch_before(done: Any, cached: Any) -> Any:
-    if not bumps(done):
-        return done
-    return attrs.evolve(done, answer=attrs.evolve(done.answer, producer_epoch=done.entry.producer_epoch - 1))
-
-
-@changed
-def goes_on_in_an_open_transaction(done: Any, cached: Any) -> Any:
-    fences = isinstance(done, init_producer_id.Fenced)
-    return outcome.refuse(Error.CONCURRENT_TRANSACTIONS) if fences else done
-
-
-@changed
-def keeps_its_producer_id_on_offer(done: Any, cached: Any) -> Any:
-    return attrs.evolve(done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done
-
-
-def fences_nobody(right: Decision) -> Decision:
-    def wrong(fenced: Any, **more: Any) -> Any:
-        return right(attrs.evolve(fenced, producer_epoch=fenced.cached.metadata.producer_epoch), **more)
-    return wrong
-
-
-def forgets_the_state(right: Decision) -> Decision:
-    def wrong(entry: TransactionMetadata) -> TransactionMetadata:
-        return attrs.evolve(right(entry), state=TxnState.EMPTY)
-    return wrong
-
-
-def forgets_the_producer_id(right: Decision) -> Decision:
-    def wrong(entry: TransactionMetadata) -> TransactionMetadata:
-        return attrs.evolve(right(entry), producer_id=NO_PRODUCER_ID)
-    return wrong
+    return change
 
 
 @attrs.frozen
@@ -217,6 +164,7 @@ class Mutant:
     """A wrong decision of a version, and the action of a broker that is then no step of the spec."""
 
     decision: str
+    what: str
     wrong: Callable[[Decision], Decision]
     row: str
     action: str
@@ -226,19 +174,28 @@ class Mutant:
 
 
 INIT, ADD, LOAD = "ReceiveInitProducerIdRequest", "ReceiveAddPartitionsToTxnRequest", "LoadTxnLog"
+NOT_PENDING = before(lambda request, cached: (request, cached and attrs.evolve(cached, pending_state=None)))
 MUTANTS = (
-    Mutant("add_partitions", takes_no_heed_of_pending, "later", ADD, seeds=range(6, 9)),
-    Mutant("add_partitions", accepts_old_epochs, "at-once", ADD, True),
-    Mutant("add_partitions", accepts_other_ids, "epochs", ADD, True, range(4, 6)),
-    Mutant("add_partitions", replaces_partitions, "at-once", ADD),
-    Mutant("init_producer_id", takes_no_heed_of_pending, "later", INIT),
-    Mutant("init_producer_id", keeps_the_epoch, "at-once", INIT),
-    Mutant("init_producer_id", answers_the_epoch_before, "at-once", INIT, True),
-    Mutant("init_producer_id", goes_on_in_an_open_transaction, "at-once", INIT, True),
-    Mutant("init_producer_id", keeps_its_producer_id_on_offer, "at-once", INIT, True),
-    Mutant("abort_fenced", fences_nobody, "at-once", INIT, True),
-    Mutant("recovered", forgets_the_state, "replicated", LOAD),
-    Mutant("recovered", forgets_the_producer_id, "replicated", LOAD),
+    Mutant("add_partitions", "takes_no_heed_of_pending", NOT_PENDING, "later", ADD, seeds=range(6, 9)),
+    Mutant("add_partitions", "accepts_old_epochs", before(of_the_present_epoch), "at-once", ADD, True),
+    Mutant("add_partitions", "accepts_other_ids", before(lambda request, cached: (
+        request if cached is None else attrs.evolve(request, producer_id=cached.metadata.producer_id), cached
+    )), "epochs", ADD, True, range(4, 6)),
+    Mutant("add_partitions", "replaces_partitions", after(without_old_partitions), "at-once", ADD),
+    Mutant("init_producer_id", "takes_no_heed_of_pending", NOT_PENDING, "later", INIT),
+    Mutant("init_producer_id", "keeps_the_epoch", after(with_the_epoch_before("entry", "answer")), "at-once", INIT),
+    Mutant("init_producer_id", "answers_the_epoch_before", after(with_the_epoch_before("answer")), "at-once", INIT,
+           True),
+    Mutant("init_producer_id", "goes_on_in_an_open_transaction", after(lambda done, *_: outcome.refuse(
+        Error.CONCURRENT_TRANSACTIONS) if isinstance(done, init_producer_id.Fenced) else done), "at-once", INIT, True),
+    Mutant("init_producer_id", "keeps_its_producer_id_on_offer", after(lambda done, *_: attrs.evolve(
+        done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done), "at-once", INIT, True),
+    Mutant("abort_fenced", "fences_nobody", before(lambda fenced: (
+        attrs.evolve(fenced, producer_epoch=fenced.cached.metadata.producer_epoch),)), "at-once", INIT, True),
+    Mutant("recovered", "forgets_the_state", after(lambda found, _: attrs.evolve(found, state=TxnState.EMPTY)),
+           "replicated", LOAD),
+    Mutant("recovered", "forgets_the_producer_id", after(lambda found, _: attrs.evolve(
+        found, producer_id=NO_PRODUCER_ID)), "replicated", LOAD),
 )
 
 
@@ -252,7 +209,7 @@ def leaves_by(found: list[Totals]) -> set[str]:
     return {totals.explanation.label.partition("(")[0] for totals in found if totals.explanation is not None}
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.decision}-{one.wrong.__name__}")
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.decision}-{one.what}")
 def test_a_wrong_decision_leaves_the_spec(mutant: Mutant) -> None:
     decisions = KIP_360.coordinator
     wrong = {mutant.decision: mutant.wrong(getattr(decisions, mutant.decision))}

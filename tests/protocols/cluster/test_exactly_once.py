@@ -147,16 +147,6 @@ def test_a_leader_knows_of_its_log_what_its_records_say() -> None:
     assert later
 
 
-def test_a_transaction_on_replicated_logs_is_searched_completely() -> None:
-    """One producer, one transaction, two brokers and an election: every order of what they send each other."""
-    sizes = {"producers": 1, "idempotent-producers": 0, "transactional-ids": 1, "transactions": 1, "records": 1,
-             "offsets": 0, "partitions": 1, "brokers": 2, "consumers": 0, "replication-factor": 2, "elections": 1,
-             "deletions": 0}
-    found = call("check", "kafka/4.0", "--set", "log=replicated", "--timers", 0, "--memory", 2_000, "--json",
-                 *(word for name, number in sizes.items() for word in ("--size", f"{name}={number}"))).json
-    assert (found["verdict"], found["distinct"], found["complete"]) == ("ok", 15_261, True)
-
-
 def test_scenarios_are_registered() -> None:
     """By the system that the command line knows."""
     for row in SCENARIOS:

@@ -93,17 +93,6 @@ def test_what_was_on_a_lost_connection_goes_again_as_it_was_one_after_the_other(
     assert dispatched(producer)[1] == {2: first[2]}
 
 
-@pytest.mark.parametrize(("error", "verdict"), [
-    (Error.NOT_ENOUGH_REPLICAS, AnswerVerdict.RETRY), (Error.NOT_LEADER_OR_FOLLOWER, AnswerVerdict.LOOK_UP),
-])
-def test_retriable_errors_send_the_same_again(error: Error, verdict: AnswerVerdict) -> None:
-    """With its sequence."""
-    producer, first = dispatched(written("T-0 a"))
-    found = produced(NEW, producer, 1, error)
-    assert found.verdict is verdict and backs_off(found.producer)
-    assert dispatched(rested(found.producer))[1] == first
-
-
 @pytest.mark.parametrize(("family", "epoch"), [(OLD, 0), (NEW, 1)])
 def test_who_is_unknown_begins_again_in_the_next_epoch_since_kip_360(family: Family, epoch: int) -> None:
     """All that was sent to the partition, in order; what is in flight when it comes back, whatever its answer is."""

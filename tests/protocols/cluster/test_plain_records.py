@@ -41,10 +41,6 @@ def told(*texts: str) -> ClientState:
 
 
 CASES: Mapping[str, tuple[LeaderState, ClientState, LeaderState, ClientState, str]] = {
-    "twice": (
-        log("i1#1", "i1#2", "i1#1"), told(), log("i1#1", "i1#2"), told(),
-        "i1#1 is in T-0 twice, at the offsets 0 and 2",
-    ),
     "lost": (
         log("i1#1"), told("i1#1@0", "i1#2@1"), log("i1#1", "i1#2"), told("i1#1@0", "i1#2@1"),
         "i1#2 was acknowledged at offset 1, but is not in T-0",
@@ -52,10 +48,6 @@ CASES: Mapping[str, tuple[LeaderState, ClientState, LeaderState, ClientState, st
     "elsewhere after it was deleted": (
         log("i1#1", "i1#1", deleted=1), told("i1#1@0"), log("i1#1", "i1#2", deleted=1), told("i1#1@0", "i1#2@1"),
         "i1#1 was acknowledged at offset 0 of T-0, and is there at offset 1",
-    ),
-    "out of order": (
-        log("i1#2", "i1#1"), told("i1#2@0", "i1#1@1"), log("i1#1", "i1#2"), told("i1#2@1", "i1#1@0"),
-        "i1#1 was written before i1#2, but is after it in T-0",
     ),
 }
 
@@ -68,7 +60,7 @@ def why(model: Model, name: str, **changes: Value) -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_acknowledged_once_says_what_is_wrong(model: Model, name: str) -> None:
-    """With the record and its offsets; the repaired twin is silent."""
+    """With the record and its offsets; the repaired twin is silent. More is in `test_transaction_properties`."""
     bad, told_bad, good, told_good, said = CASES[name]
     assert why(model, "AcknowledgedOnce", leader=bad, producer=told_bad) == said
     assert why(model, "AcknowledgedOnce", leader=good, producer=told_good) is None

@@ -194,19 +194,15 @@ def why(model: Model, name: str, changes: list[Change]) -> Any:
     return model.property(name).reason(View(state(model, dict(changes))))
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_property_fails_on_a_bad_state_and_holds_in_its_repaired_twin(model: Model, name: str) -> None:
-    """And says who, what and where. A fence is in force at once in the coordinator's cache."""
-    bad, repaired, said = CASES[name]
-    prop = name.partition(" ")[0]
-    assert said in (why(model, prop, bad) or "")
-    assert why(model, prop, repaired) is None
-
-
-@pytest.mark.parametrize(("name", "bad", "said"), MORE)
-def test_property_fails_for_each_of_its_reasons(model: Model, name: str, bad: list[Change], said: str) -> None:
-    """Where it has several."""
+@pytest.mark.parametrize(("name", "bad", "repaired", "said"), [
+    *((name.partition(" ")[0], *case) for name, case in CASES.items()),
+    *((name, bad, None, said) for name, bad, said in MORE)])
+def test_property_fails_on_a_bad_state_and_holds_in_its_repaired_twin(
+    model: Model, name: str, bad: list[Change], repaired: list[Change] | None, said: str
+) -> None:
+    """For each of its reasons, and says who, what and where. A fence is in force at once in the coordinator's cache."""
     assert said in (why(model, name, bad) or "")
+    assert repaired is None or why(model, name, repaired) is None
 
 
 @pytest.mark.parametrize(("kept", "said"), [

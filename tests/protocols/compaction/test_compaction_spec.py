@@ -175,23 +175,20 @@ def test_compaction_invariant_is_violated_by_a_mutated_step(name: str, mutate: M
     assert (found.violated, found.depth) == (name, states)
 
 
-def test_compaction_repair_removes_the_leak() -> None:
-    """S11: as written a crash leaves a third ledger, with the repair no complete search finds one."""
-    flaw = ("CompactedLedgerLeak", *CHECKED)
-    for others in ("", "S12,S13"):
-        found = search(made("23112", producer="true", repair=others), flaw)
-        assert (found.violated, found.depth) == (flaw[0], 10)
-        assert [choice.step.action for choice in found.path].count("BrokerCrash") == 2
-    assert search(made("23112", producer="true", repair="S11"), flaw).violated is None
-
-
-def test_compaction_repair_removes_the_duplicate() -> None:
-    """S12: ledger and horizon installed together, or null keys not retained, and no null-key message is read twice."""
-    flaw = ("DuplicateNullKeyMessage", *CHECKED)
-    found = search(made("22111", producer="true", repair="S11,S13"), flaw)
-    assert (found.violated, found.depth) == (flaw[0], 5)
-    assert search(made("22111", producer="true", repair="S12"), flaw).violated is None
-    assert search(made("22111", producer="true", **{"retain-null-key": "false"}), flaw).violated is None
+@pytest.mark.parametrize(("flaw", "sizes", "settings", "states", "crashes"), [
+    *(("CompactedLedgerLeak", "23112", {"repair": others}, 10, 2) for others in ("", "S12,S13")),
+    ("CompactedLedgerLeak", "23112", {"repair": "S11"}, None, 0),
+    ("DuplicateNullKeyMessage", "22111", {"repair": "S11,S13"}, 5, 0),
+    ("DuplicateNullKeyMessage", "22111", {"repair": "S12"}, None, 0),
+    ("DuplicateNullKeyMessage", "22111", {"retain-null-key": "false"}, None, 0),
+])
+def test_compaction_repair_removes_its_own_flaw(
+    flaw: str, sizes: str, settings: dict[str, str], states: int | None, crashes: int
+) -> None:
+    """S11: no third ledger is left by a crash; S12, or null keys that are not retained: none is read twice."""
+    found = search(made(sizes, producer="true", **settings), (flaw, *CHECKED))
+    assert (found.violated, states and found.depth) == (states and flaw, states)
+    assert [choice.step.action for choice in found.path].count("BrokerCrash") == crashes
 
 
 def test_compaction_repair_lets_the_consumer_finish() -> None:

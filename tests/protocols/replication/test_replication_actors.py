@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.mutants.actor_mutants import knowing
+from support.mutants.actor_mutants import Change, knowing
 from support.runs.made_runs import first_bad, runs_of, scenario_runs
 from support.runs.refinement_runs import acting
 
@@ -78,42 +78,23 @@ def test_operations_are_silent(row: Any) -> None:
     assert first_bad(scenario_runs(row, "random", 5)) is None
 
 
-def loses_all(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """A leader forgets its log when it raises its high watermark."""
-    return knowing(turn, log=())
-
-
 def invents(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A follower writes something else than it was sent."""
     log = tuple(ReplicaEntry(entry.epoch, f"not {entry.value}") for entry in turn.local.log)
     return knowing(turn, log=log)
 
 
-def lets_strangers_in(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """The controller takes a member in an incarnation that it does not know."""
-    quorum = turn.local.partition
-    entered = FrozenMap({member: 7 for member in quorum.isr})
-    return knowing(turn, partition=attrs.evolve(quorum, entered=entered))
-
-
-def serves_anything(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """A consumer is given what nobody wrote."""
-    reads = tuple(attrs.evolve(read, value=f"poll {n}") for n, read in enumerate(turn.local.reads))
-    return knowing(turn, reads=reads)
-
-
-def swallows(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """A leader does not answer a fetch that it could answer."""
-    return attrs.evolve(turn, sent=())
-
-
-MUTATIONS = {
-    "StrongIsr": ("ReceiveFetchResponse", invents), "WeakIsr": ("ReceiveFetchResponse", invents),
-    "LogMatching": ("ReceiveFetchResponse", invents), "FollowerLogMatches": ("ReceiveFetchResponse", invents),
-    "AckDurability": ("IncreaseHighWatermark", loses_all), "StableReads": ("ReceivePollResponse", serves_anything),
-    "IsrEligibility": ("ReceiveAlterPartitionRequest", lets_strangers_in),
-    "FollowersCatchUp": ("ReceiveFetchRequest", swallows),
+MUTATIONS: Mapping[str, tuple[str, Change]] = {
+    **dict.fromkeys(("StrongIsr", "WeakIsr", "LogMatching", "FollowerLogMatches"), ("ReceiveFetchResponse", invents)),
+    "AckDurability": ("IncreaseHighWatermark", lambda before, turn: knowing(turn, log=())),
+    "StableReads": ("ReceivePollResponse", lambda before, turn: knowing(turn, reads=tuple(
+        attrs.evolve(read, value=f"poll {n}") for n, read in enumerate(turn.local.reads)))),
+    "IsrEligibility": ("ReceiveAlterPartitionRequest", lambda before, turn: knowing(turn, partition=attrs.evolve(
+        turn.local.partition, entered=FrozenMap({member: 7 for member in turn.local.partition.isr})))),
+    "FollowersCatchUp": ("ReceiveFetchRequest", lambda before, turn: attrs.evolve(turn, sent=())),
 }
+"""By claim. A leader forgets its log; a consumer is given what nobody wrote; the controller takes members in an
+incarnation that it does not know; a leader does not answer a fetch."""
 
 
 @pytest.mark.parametrize("claim", MUTATIONS)

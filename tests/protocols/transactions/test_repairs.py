@@ -29,6 +29,11 @@ def sizes(clients: int, brokers: int, partitions: int, ids: int, elections: int)
     }
 
 
+DIARY_02, GIST = "transactions/diary-02", "transactions/gist"
+REPAIRS = {DIARY_02: ("S1", "S2", "S3"), GIST: ("S1", "S3", "S4", "S5")}
+"""Every single repair of a model."""
+
+
 @attrs.frozen
 class Flaw:
     """A flaw, where it shows, and what the searches must find there."""
@@ -36,59 +41,42 @@ class Flaw:
     id: str
     model: str
     sizes: Mapping[str, int]
-    violates: str
-    states: int
-    """States of a shortest counterexample."""
-    reason: str
-    repairs: tuple[str, ...]
-    """Every single repair of the model."""
     distinct: int
     """States of the complete search with the flaw repaired."""
+    shown: tuple[tuple[str, int, str], ...]
+    """What it violates, the states of a shortest counterexample, and the reason."""
     one_id_each: bool = False
     """Whether the clients keep to `ONE_ID_EACH` and only ask for producer ids."""
-
     is_large: bool = False
 
     def __str__(self) -> str:
-        elected = "-with-an-election" if self.is_large else ""
-        return f"{self.id}-{self.model.removeprefix('transactions/')}-{self.violates}{elected}"
-
-    def param(self, *values: object, id: str) -> Any:
-        return pytest.param(*values, id=id, marks=[pytest.mark.large] if self.is_large else [])
-
-    @property
-    def spot(self) -> tuple[str, str, str]:
-        """The flaw, the model, and how many brokers there are."""
-        return self.id, self.model, str(self.sizes["brokers"])
+        return f"{self.id}-{self.model.removeprefix('transactions/')}{'-with-an-election' * self.is_large}"
 
     @property
     def others(self) -> tuple[str, ...]:
-        return tuple(repair for repair in self.repairs if repair != self.id)
+        return tuple(repair for repair in REPAIRS[self.model] if repair != self.id)
 
 
-DIARY_02, GIST = "transactions/diary-02", "transactions/gist"
-DIARY_02_REPAIRS, GIST_REPAIRS = ("S1", "S2", "S3"), ("S1", "S3", "S4", "S5")
-UNKNOWN = "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1"
-TWO_PIDS = "in b1's log of p1, tid1 has the producer ids 1 and 2"
-TAIL = "b1 follows p1 but holds 1 entry above its high watermark"
-DIFFERENT = "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks"
+UNKNOWN = ("CommittedTidKnown", 5, "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1")
+TWO_PIDS = ("OnePidPerTid", 7, "in b1's log of p1, tid1 has the producer ids 1 and 2")
+TAIL = ("FollowersHoldNoUncommitted", 5, "b1 follows p1 but holds 1 entry above its high watermark")
+DIFFERENT = ("LogsAgreeUpToHwm", 9, "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks")
 SAME_PID = "ClientsHaveDifferentProducerEpochs"
-ELECTED = Flaw("S1", DIARY_02, sizes(3, 2, 1, 2, 1), SAME_PID, 16, "c2 and c3 both hold producer id 2 with epoch 0",
-               DIARY_02_REPAIRS, 23_337, one_id_each=True, is_large=True)
-"""A deposed leader that answers about an old id sets the source back, too: three clients and two ids are enough."""
+REUSED = (SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0")
 FLAWS = (
-    Flaw("S1", DIARY_02, sizes(4, 1, 1, 3, 0), SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0",
-         DIARY_02_REPAIRS, 3_736, one_id_each=True),
-    Flaw("S1", GIST, sizes(4, 1, 1, 3, 0), SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0",
-         GIST_REPAIRS, 4_112, one_id_each=True),
-    ELECTED,
-    Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), "CommittedTidKnown", 5, UNKNOWN, DIARY_02_REPAIRS, 11_687),
-    Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), "OnePidPerTid", 7, TWO_PIDS, DIARY_02_REPAIRS, 11_687),
-    Flaw("S3", GIST, sizes(2, 2, 2, 2, 1), "CommittedTidKnown", 5, UNKNOWN, GIST_REPAIRS, 21_267),
-    Flaw("S3", GIST, sizes(2, 2, 2, 2, 1), "OnePidPerTid", 7, TWO_PIDS, GIST_REPAIRS, 21_267),
-    Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), "FollowersHoldNoUncommitted", 5, TAIL, GIST_REPAIRS, 5_625),
-    Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), "LogsAgreeUpToHwm", 9, DIFFERENT, GIST_REPAIRS, 5_625),
+    Flaw("S1", DIARY_02, sizes(4, 1, 1, 3, 0), 3_736, (REUSED,), one_id_each=True),
+    Flaw("S1", GIST, sizes(4, 1, 1, 3, 0), 4_112, (REUSED,), one_id_each=True),
+    # A deposed leader that answers about an old id sets the source back, too: three clients and two ids are enough.
+    Flaw("S1", DIARY_02, sizes(3, 2, 1, 2, 1), 23_337, (
+        (SAME_PID, 16, "c2 and c3 both hold producer id 2 with epoch 0"),), one_id_each=True, is_large=True),
+    Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), 11_687, (UNKNOWN, TWO_PIDS)),
+    Flaw("S3", GIST, sizes(2, 2, 2, 2, 1), 21_267, (UNKNOWN, TWO_PIDS)),
+    Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), 5_625, (TAIL, DIFFERENT)),
 )
+
+
+def large_if(is_large: bool) -> Any:
+    return [pytest.mark.large] if is_large else []
 
 
 def only(model: Model, keeps: Callable[[Step], bool]) -> Model:
@@ -111,49 +99,39 @@ def asks_for_own_id(step: Step) -> bool:
 
 
 def searched(flaw: Flaw, repair: str, *violates: str) -> PlainResult:
-    """Search the flaw's model at its size for failures, by default its own, with a repair or ("") as written."""
+    """Search the flaw's model at its size for failures, with repairs or ("") as written."""
     model = find_model(flaw.model).make(flaw.sizes, {"repair": repair})
-    if flaw.one_id_each:
-        model = only(model, asks_for_own_id)
-    return search(model, violates or (flaw.violates,))
+    return search(only(model, asks_for_own_id) if flaw.one_id_each else model, violates)
 
 
-@pytest.mark.parametrize("flaw", [flaw.param(flaw, id=str(flaw)) for flaw in FLAWS])
-def test_repair_flaw_is_found_in_the_spec_as_written(flaw: Flaw) -> None:
-    """The spec as written violates the invariant, by a shortest counterexample of the known length."""
-    found = searched(flaw, "")
-    assert (found.violated, found.depth, found.reason) == (flaw.violates, flaw.states, flaw.reason)
-    assert len(found.path) == flaw.states - 1
-
-
-@pytest.mark.parametrize("spot", [
-    pytest.param([flaw for flaw in FLAWS if flaw.spot == spot], id="-".join(spot),
-                 marks=[pytest.mark.large] if spot in (("S3", GIST, "2"), ELECTED.spot) else [])
-    for spot in sorted({flaw.spot for flaw in FLAWS})
+@pytest.mark.parametrize(("flaw", "repair", "shown"), [
+    pytest.param(flaw, repair, shown, id=f"{flaw}-{shown[0]}-with-{repair or 'none'}", marks=large_if(flaw.is_large))
+    for flaw in FLAWS for repair in ("", *flaw.others) for shown in flaw.shown
 ])
-def test_repair_removes_its_own_flaw(spot: list[Flaw]) -> None:
+def test_flaw_is_found_as_written_and_with_the_repair_of_another_one(
+    flaw: Flaw, repair: str, shown: tuple[str, int, str]
+) -> None:
+    """The invariant is violated by a shortest counterexample of the known length, for the known reason."""
+    found = searched(flaw, repair, shown[0])
+    assert (found.violated, found.depth, found.reason) == shown
+    assert len(found.path) == found.depth - 1
+
+
+@pytest.mark.parametrize("flaw", [
+    pytest.param(flaw, id=str(flaw), marks=large_if(flaw.distinct > 20_000)) for flaw in FLAWS])
+def test_repair_removes_its_own_flaw(flaw: Flaw) -> None:
     """With the flaw's repair alone, a complete search finds none of its violations."""
-    found = searched(spot[0], spot[0].id, *(flaw.violates for flaw in spot))
-    assert found.violated is None
-    assert {found.distinct} == {flaw.distinct for flaw in spot}
-
-
-@pytest.mark.parametrize(
-    ("flaw", "repair"),
-    [flaw.param(flaw, repair, id=f"{flaw}-with-{repair}") for flaw in FLAWS for repair in flaw.others],
-)
-def test_repair_of_another_flaw_leaves_this_one(flaw: Flaw, repair: str) -> None:
-    """With another single repair the invariant still fails, as early and for the same reason."""
-    found = searched(flaw, repair)
-    assert (found.violated, found.depth, found.reason) == (flaw.violates, flaw.states, flaw.reason)
+    found = searched(flaw, flaw.id, *(name for name, *_ in flaw.shown))
+    assert (found.violated, found.distinct) == (None, flaw.distinct)
 
 
 @pytest.mark.parametrize("without", ["S1", "S3"])
 def test_repaired_without_one_repair_fails_again(without: str) -> None:
     """No repair of an invariant is idle: diary 02 with the two others repaired fails where that flaw shows."""
     flaw = next(flaw for flaw in FLAWS if flaw.id == without)
-    found = searched(flaw, ",".join(flaw.others))
-    assert (found.violated, found.depth) == (flaw.violates, flaw.states)
+    (name, states, _), *_ = flaw.shown
+    found = searched(flaw, ",".join(flaw.others), name)
+    assert (found.violated, found.depth) == (name, states)
 
 
 REPAIRED = (

@@ -10,13 +10,13 @@ from typing import Any
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client, request_bytes
-from kafka_proto.gateway.records import WireRecord, read_header, read_records, split, write_batch
+from kafka_proto.gateway.records import read_header, read_records, split
 from support.commands.command_line import PATIENCE_S
 from support.gateway.set_clock import SetClock
+from support.gateway.wire import adding, fetched, initializing, owner_in, produced, transactional_batch
 
 TRANSACTION = 1
 """The type of key that FindCoordinator has for a transactional id."""
-TOPIC = "t"
 
 
 class Scripted:
@@ -28,7 +28,7 @@ class Scripted:
         self._open = ExitStack()
         self._clients = [self._open.enter_context(Client(host, int(port))) for host, port in self._servers]
         self.coordinator: int = self.ask(1, offer.FIND_COORDINATOR, 3, {"key": tid, "key_type": TRANSACTION})["node_id"]
-        (topic,) = self.ask(1, offer.METADATA, 9, {"topics": ({"name": TOPIC},)})["topics"]
+        (topic,) = self.ask(1, offer.METADATA, 9, {"topics": ({"name": "t"},)})["topics"]
         self.leaders: list[int] = [row["leader_id"] for row in topic["partitions"]]
         """By partition."""
         self.owner: dict[str, int] = {}
@@ -47,27 +47,21 @@ class Scripted:
 
     def init(self, timeout_ms: int = 60_000) -> int:
         """Get a producer id, and return the error code."""
-        got = self.ask(self.coordinator, offer.INIT_PRODUCER_ID, 4, {
-            "transactional_id": self.tid, "transaction_timeout": timeout_ms, "producer_id": -1, "producer_epoch": -1})
-        self.owner = {"producer_id": got["producer_id"], "producer_epoch": got["producer_epoch"]}
+        got = self.ask(self.coordinator, offer.INIT_PRODUCER_ID, 4, initializing(self.tid, timeout_ms))
+        self.owner = owner_in(got)
         self.sequences = [0] * len(self.leaders)
         return int(got["error_code"])
 
     def add(self, partition: int) -> int:
         """Add a partition to the transaction, and return the error code."""
-        before = {f"v3_and_below_{name}": value for name, value in self.owner.items()}
-        got = self.ask(self.coordinator, offer.ADD_PARTITIONS_TO_TXN, 0, {
-            "v3_and_below_transactional_id": self.tid, **before,
-            "v3_and_below_topics": ({"name": TOPIC, "partitions": (partition,)},)})
+        got = self.ask(self.coordinator, offer.ADD_PARTITIONS_TO_TXN, 0, adding(self.tid, self.owner, partition))
         return int(got["results_by_topic_v3_and_below"][0]["results_by_partition"][0]["partition_error_code"])
 
     def produce(self, partition: int, value: bytes, version: int = 9) -> int:
         """Write a record, and return the error code."""
-        data = write_batch([WireRecord(None, value)], base_timestamp=5, is_transactional=True,
-                           base_sequence=self.sequences[partition], **self.owner)
-        got = self.ask(self.leaders[partition], offer.PRODUCE, version, {
-            "acks": -1, "transactional_id": self.tid, "topic_data": (
-                {"name": TOPIC, "partition_data": ({"index": partition, "records": data},)},)})
+        data = transactional_batch(value, self.sequences[partition], self.owner)
+        asked = produced((partition, data), tid=self.tid)
+        got = self.ask(self.leaders[partition], offer.PRODUCE, version, asked)
         error = int(got["responses"][0]["partition_responses"][0]["error_code"])
         self.sequences[partition] += error == 0
         return error
@@ -81,7 +75,7 @@ class Scripted:
         got = self.ask(self.coordinator, offer.END_TXN, version, {
             "transactional_id": self.tid, "committed": committed, **self.owner})
         if version >= 5 and got["error_code"] == 0:
-            self.owner = {"producer_id": got["producer_id"], "producer_epoch": got["producer_epoch"]}
+            self.owner = owner_in(got)
         return int(got["error_code"])
 
     def end_and_give_up(self, committed: bool) -> None:
@@ -115,10 +109,7 @@ class Scripted:
 
     def read(self, partition: int) -> list[bytes | None]:
         """Return the records that a reader of committed records gets: it leaves out what is aborted."""
-        wanted = {"partition": partition, "fetch_offset": 0, "partition_max_bytes": 2**20}
-        got = self.ask(self.leaders[partition], offer.FETCH, 12, {
-            "max_wait": 0, "min_bytes": 1, "max_bytes": 2**20, "isolation_level": 1, "session_epoch": -1,
-            "topics": ({"topic": TOPIC, "partitions": (wanted,)},)})
+        got = self.ask(self.leaders[partition], offer.FETCH, 12, fetched(0, level=1, partition=partition))
         found: list[bytes | None] = []
         fields = got["responses"][0]["partitions"][0]
         aborted = sorted((txn["first_offset"], txn["producer_id"]) for txn in fields["aborted_transactions"] or ())

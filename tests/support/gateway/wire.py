@@ -12,7 +12,8 @@ from kafka_proto.gateway.host import Arrived, Gone, Host, Injected, Opened, Pass
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import WireRecord, write_batch
 
-__all__ = ["Producer", "Talk", "fetched", "inject", "produced", "request_bytes", "responses", "talk"]
+__all__ = ["Producer", "Talk", "adding", "fetched", "initializing", "inject", "owner_in", "produced", "request_bytes",
+           "responses", "talk", "transactional_batch"]
 
 
 def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str, Any]]]:
@@ -29,19 +30,17 @@ def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str,
 
 
 class Talk:
-    """Clients of a host without sockets: connections by number, a time that tests set, and all inputs kept."""
+    """Clients of a host without sockets: connections by number, a time that tests set, and all outputs kept."""
 
     def __init__(self, host: Any, now: int = 1_000_000) -> None:
         self.host = host
         self.now = now
-        self.inputs: list[Any] = []
         self.outputs: list[Any] = []
         self._asked: dict[int, list[tuple[int, int]]] = {}
         self._opened = 0
 
     def give(self, given: Any) -> list[Any]:
         """Hand an input to the host, and return what it wants done."""
-        self.inputs.append(given)
         found = self.host.take(given)
         self.outputs.append(found)
         return list(found)
@@ -99,6 +98,27 @@ def fetched(offset: int, wait: int = 0, level: int = 0, most: int = 2**20, parti
             "topics": ({"topic": "t", "partitions": (wanted,)},)}
 
 
+def initializing(tid: str, timeout_ms: int = 60_000) -> dict[str, Any]:
+    """Return an InitProducerId of a producer that has no id."""
+    return {"transactional_id": tid, "transaction_timeout": timeout_ms, "producer_id": -1, "producer_epoch": -1}
+
+
+def owner_in(got: Mapping[str, Any]) -> dict[str, int]:
+    """Return the producer id and epoch that an answer gives."""
+    return {name: got[name] for name in ("producer_id", "producer_epoch")}
+
+
+def adding(tid: str, owner: Mapping[str, int], partition: int) -> dict[str, Any]:
+    """Return an AddPartitionsToTxn of a client, with one partition."""
+    fields = {"transactional_id": tid, **owner, "topics": ({"name": "t", "partitions": (partition,)},)}
+    return {f"v3_and_below_{name}": value for name, value in fields.items()}
+
+
+def transactional_batch(value: bytes, sequence: int, owner: Mapping[str, int]) -> bytes:
+    return write_batch([WireRecord(None, value)], base_timestamp=5, is_transactional=True, base_sequence=sequence,
+                       **owner)
+
+
 OLD = {"init": 4, "add": 0, "produce": 9, "end": 1}
 """Versions of the requests of librdkafka."""
 
@@ -109,24 +129,18 @@ class Producer:
     def __init__(self, clients: Talk) -> None:
         self.clients = clients
         self.me = clients.connect()
-        got = clients.one(self.me, offer.INIT_PRODUCER_ID, OLD["init"], {
-            "transactional_id": "app", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1})
-        self.owner = {"producer_id": got["producer_id"], "producer_epoch": got["producer_epoch"]}
+        self.owner = owner_in(clients.one(self.me, offer.INIT_PRODUCER_ID, OLD["init"], initializing("app")))
         self.sequences = [0, 0]
 
     def write(self, partition: int, value: bytes) -> int:
         """Add a partition and write to it; return the error code."""
-        old = {f"v3_and_below_{name}": value for name, value in self.owner.items()}
-        self.clients.one(self.me, offer.ADD_PARTITIONS_TO_TXN, OLD["add"], {
-            "v3_and_below_transactional_id": "app", **old,
-            "v3_and_below_topics": ({"name": "t", "partitions": (partition,)},)})
+        self.clients.one(self.me, offer.ADD_PARTITIONS_TO_TXN, OLD["add"], adding("app", self.owner, partition))
         answer = self.clients.one(self.me, offer.PRODUCE, OLD["produce"], self.batch(partition, value))
         (topic,) = answer["responses"]
         return int(topic["partition_responses"][0]["error_code"])
 
     def batch(self, partition: int, value: bytes) -> dict[str, Any]:
-        data = write_batch([WireRecord(None, value)], base_timestamp=5, is_transactional=True,
-                           base_sequence=self.sequences[partition], **self.owner)
+        data = transactional_batch(value, self.sequences[partition], self.owner)
         self.sequences[partition] += 1
         return produced((partition, data), tid="app")
 

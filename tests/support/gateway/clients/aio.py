@@ -3,45 +3,72 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
-from feature_program import Feature, answer_lines, same
-
-WAIT = 20
+from feature_program import WAIT, Features, answer_lines
 
 
-@asynccontextmanager
-async def producer(servers: str, transactional_id: str | None = None) -> AsyncIterator[Any]:
-    """Run a producer."""
-    made = AIOKafkaProducer(bootstrap_servers=servers, transactional_id=transactional_id, request_timeout_ms=3000,
-                            enable_idempotence=True)
-    await made.start()
-    try:
-        yield made
-    finally:
-        await made.stop()
+class Aiokafka(Features):
+    """Its clients run in a loop that goes on while one of them is asked for something."""
 
+    prefix = "aio"
 
-@asynccontextmanager
-async def consumer(servers: str, group: str | None, isolation: str, *topics: str) -> AsyncIterator[Any]:
-    """Run a consumer that commits when it is told to."""
-    made = AIOKafkaConsumer(*topics, bootstrap_servers=servers, group_id=group, isolation_level=isolation,
+    def __init__(self, servers: str) -> None:
+        super().__init__(servers)
+        self.run: Any = asyncio.new_event_loop().run_until_complete
+
+    @contextmanager
+    def started(self, kind: Any, *topics: str, **settings: Any) -> Iterator[Any]:
+        """Run a client in the loop."""
+
+        async def start() -> Any:
+            made = kind(*topics, bootstrap_servers=self.servers, **settings)
+            await made.start()
+            return made
+
+        made = self.run(start())
+        try:
+            yield made
+        finally:
+            self.run(made.stop())
+
+    def producer(self, tid: str | None = None) -> AbstractContextManager[Any]:
+        return self.started(AIOKafkaProducer, transactional_id=tid, request_timeout_ms=3000, enable_idempotence=True)
+
+    def consumer(self, group: str | None, isolation: str, *topics: str) -> AbstractContextManager[Any]:
+        return self.started(AIOKafkaConsumer, *topics, group_id=group, isolation_level=isolation,
                             auto_offset_reset="earliest", enable_auto_commit=False)
-    await made.start()
-    try:
-        yield made
-    finally:
-        await made.stop()
 
+    def write(self, made: Any, *values: str) -> list[int]:
+        return [self.run(made.send_and_wait(self.topic, value.encode(), partition=0)).offset for value in values]
 
-async def read(servers: str, topic: str, isolation: str) -> list[str]:
-    """Return what a topic's first partition has."""
-    found, partition = [], TopicPartition(topic, 0)
-    async with consumer(servers, None, isolation) as reader:
+    def transaction(self, made: Any, value: str, commits: bool, offset: int | None = None) -> None:
+        self.run(made.begin_transaction())
+        self.write(made, value)
+        if offset is not None:
+            self.run(made.send_offsets_to_transaction({TopicPartition(self.topic, 0): offset}, self.topic))
+        self.run(made.commit_transaction() if commits else made.abort_transaction())
+
+    def take(self) -> Any:
+        with self.consumer(self.topic, "read_committed", self.topic) as member:
+            value = self.run(asyncio.wait_for(member.getone(), WAIT)).value.decode()
+            self.run(member.commit())
+            return value
+
+    def committed(self) -> Any:
+        with self.consumer(self.topic, "read_committed") as member:
+            return self.run(member.committed(TopicPartition(self.topic, 0)))
+
+    def read(self, isolation: str) -> Any:
+        with self.consumer(None, isolation) as reader:
+            return self.run(self.whole(reader, TopicPartition(self.topic, 0)))
+
+    async def whole(self, reader: Any, partition: TopicPartition) -> list[str]:
+        found: list[str] = []
         reader.assign([partition])
         end = (await reader.end_offsets([partition]))[partition]
         await reader.seek_to_beginning(partition)
@@ -49,101 +76,11 @@ async def read(servers: str, topic: str, isolation: str) -> list[str]:
             while await reader.position(partition) < end:
                 for records in (await reader.getmany(timeout_ms=200)).values():
                     found += [record.value.decode() for record in records]
-    return found
+        return found
 
-
-async def produce(servers: str) -> None:
-    async with producer(servers) as made:
-        sent = [await made.send_and_wait("aio-produce", value, partition=0) for value in (b"a", b"b", b"c")]
-        same([0, 1, 2], [each.offset for each in sent])
-    same(["a", "b", "c"], await read(servers, "aio-produce", "read_uncommitted"))
-
-
-async def group(servers: str) -> None:
-    async with producer(servers) as made:
-        for value in (b"a", b"b"):
-            await made.send_and_wait("aio-group", value, partition=0)
-            async with consumer(servers, "aio-group", "read_committed", "aio-group") as member:
-                same(value, (await asyncio.wait_for(member.getone(), WAIT)).value)
-                await member.commit()
-
-
-async def transaction(made: Any, topic: str, value: str, commits: bool) -> None:
-    """Write one record, and end."""
-    await made.begin_transaction()
-    await made.send_and_wait(topic, value.encode(), partition=0)
-    if commits:
-        await made.commit_transaction()
-    else:
-        await made.abort_transaction()
-
-
-async def commit(servers: str) -> None:
-    async with producer(servers, "aio-commit") as made:
-        for value in ("a", "b"):
-            await transaction(made, "aio-commit", value, True)
-    same(["a", "b"], await read(servers, "aio-commit", "read_committed"))
-
-
-async def abort(servers: str) -> None:
-    async with producer(servers, "aio-abort") as made:
-        await transaction(made, "aio-abort", "x", False)
-        await transaction(made, "aio-abort", "a", True)
-    same(["a"], await read(servers, "aio-abort", "read_committed"))
-    same(["x", "a"], await read(servers, "aio-abort", "read_uncommitted"))
-
-
-async def offsets(servers: str) -> None:
-    partition = TopicPartition("aio-offsets", 0)
-    async with producer(servers, "aio-offsets") as made:
-        for offset in (1, 2):
-            await made.begin_transaction()
-            await made.send_and_wait("aio-offsets", b"a", partition=0)
-            await made.send_offsets_to_transaction({partition: offset}, "aio-offsets")
-            if offset == 1:
-                await made.commit_transaction()
-            else:
-                await made.abort_transaction()
-    async with consumer(servers, "aio-offsets", "read_committed") as member:
-        same(1, await member.committed(partition))
-
-
-async def fencing(servers: str) -> None:
-    async with producer(servers, "aio-fencing") as first, producer(servers, "aio-fencing") as second:
-        try:
-            await transaction(first, "aio-fencing", "x", True)
-        except ProducerFenced:
-            pass
-        else:
-            raise AssertionError("the first producer was not fenced")
-        await transaction(second, "aio-fencing", "a", True)
-        same(["a"], await read(servers, "aio-fencing", "read_committed"))
-
-
-async def retries(servers: str) -> None:
-    """Whoever asks for it lets brokers fail meanwhile."""
-    values = []
-    async with producer(servers, "aio-retries") as made:
-        for number in range(12):
-            commits = number % 3 != 2
-            await transaction(made, "aio-retries", str(number), commits)
-            values += [str(number)] if commits else []
-            await asyncio.sleep(0.05)
-    same(values, await read(servers, "aio-retries", "read_committed"))
-
-
-def run_in_loop(feature: Callable[[str], Awaitable[None]]) -> Feature:
-    """Return a feature that runs in a loop of its own."""
-
-    def run(servers: str) -> None:
-        async def whole() -> None:
-            await feature(servers)
-
-        asyncio.run(whole())
-
-    return run
+    def is_fenced(self, error: Exception) -> bool:
+        return isinstance(error, ProducerFenced)
 
 
 if __name__ == "__main__":
-    answer_lines({feature.__name__: run_in_loop(feature) for feature in (
-        produce, group, commit, abort, offsets, fencing, retries)})
+    answer_lines(Aiokafka)

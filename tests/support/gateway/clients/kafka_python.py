@@ -6,122 +6,66 @@ import time
 from contextlib import closing
 from typing import Any
 
-from feature_program import answer_lines, same
+from feature_program import WAIT, Features, answer_lines
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-WAIT = 20
 
+class KafkaPython(Features):
+    """By the classes of the package."""
 
-def producer(servers: str, transactional_id: str | None = None) -> Any:
-    """Return a producer, initialized where it is transactional."""
-    made = KafkaProducer(bootstrap_servers=servers.split(","), transactional_id=transactional_id,
-                         request_timeout_ms=3000, enable_idempotence=True)
-    if transactional_id is not None:
-        made.init_transactions()
-    return made
+    prefix = "kp"
 
+    def producer(self, tid: str | None = None) -> closing[Any]:
+        made = KafkaProducer(bootstrap_servers=self.servers.split(","), transactional_id=tid, request_timeout_ms=3000,
+                             enable_idempotence=True)
+        if tid is not None:
+            made.init_transactions()
+        return closing(made)
 
-def consumer(servers: str, group: str | None, isolation: str) -> Any:
-    """Return a consumer that commits when it is told to."""
-    return KafkaConsumer(bootstrap_servers=servers.split(","), group_id=group, isolation_level=isolation,
-                         auto_offset_reset="earliest", enable_auto_commit=False)
+    def consumer(self, group: str | None, isolation: str) -> closing[Any]:
+        return closing(KafkaConsumer(bootstrap_servers=self.servers.split(","), group_id=group,
+                                     isolation_level=isolation, auto_offset_reset="earliest", enable_auto_commit=False))
 
+    def write(self, made: Any, *values: str) -> list[int]:
+        sent = [made.send(self.topic, value.encode(), partition=0) for value in values]
+        return [each.get(WAIT).offset for each in sent]
 
-def read(servers: str, topic: str, isolation: str) -> list[str]:
-    """Return what a topic's first partition has."""
-    found, partition, until = [], TopicPartition(topic, 0), time.monotonic() + WAIT
-    with closing(consumer(servers, None, isolation)) as reader:
-        reader.assign([partition])
-        end = reader.end_offsets([partition])[partition]
-        reader.seek_to_beginning(partition)
-        while reader.position(partition) < end and time.monotonic() < until:
-            for records in reader.poll(200).values():
-                found += [record.value.decode() for record in records]
-    return found
+    def transaction(self, made: Any, value: str, commits: bool, offset: int | None = None) -> None:
+        made.begin_transaction()
+        self.write(made, value)
+        if offset is not None:
+            offsets = {TopicPartition(self.topic, 0): OffsetAndMetadata(offset, "", -1)}
+            made.send_offsets_to_transaction(offsets, self.topic)
+        (made.commit_transaction if commits else made.abort_transaction)()
 
+    def take(self) -> Any:
+        with self.consumer(self.topic, "read_committed") as member:
+            member.subscribe([self.topic])
+            value = next(member).value.decode()
+            member.commit()
+            return value
 
-def produce(servers: str) -> None:
-    with closing(producer(servers)) as made:
-        sent = [made.send("kp-produce", value, partition=0) for value in (b"a", b"b", b"c")]
-        same([0, 1, 2], [each.get(WAIT).offset for each in sent])
-    same(["a", "b", "c"], read(servers, "kp-produce", "read_uncommitted"))
+    def committed(self) -> Any:
+        with self.consumer(self.topic, "read_committed") as member:
+            return member.committed(TopicPartition(self.topic, 0))
 
+    def read(self, isolation: str) -> list[str]:
+        found, partition, until = list[str](), TopicPartition(self.topic, 0), time.monotonic() + WAIT
+        with self.consumer(None, isolation) as reader:
+            reader.assign([partition])
+            end = reader.end_offsets([partition])[partition]
+            reader.seek_to_beginning(partition)
+            while reader.position(partition) < end and time.monotonic() < until:
+                for records in reader.poll(200).values():
+                    found += [record.value.decode() for record in records]
+        return found
 
-def group(servers: str) -> None:
-    with closing(producer(servers)) as made:
-        for value in (b"a", b"b"):
-            made.send("kp-group", value, partition=0).get(WAIT)
-            with closing(consumer(servers, "kp-group", "read_committed")) as member:
-                member.subscribe(["kp-group"])
-                same(value, next(member).value)
-                member.commit()
-
-
-def transaction(made: Any, topic: str, value: str, commits: bool) -> None:
-    """Write one record, and end."""
-    made.begin_transaction()
-    made.send(topic, value.encode(), partition=0).get(WAIT)
-    if commits:
-        made.commit_transaction()
-    else:
-        made.abort_transaction()
-
-
-def commit(servers: str) -> None:
-    with closing(producer(servers, "kp-commit")) as made:
-        for value in ("a", "b"):
-            transaction(made, "kp-commit", value, True)
-    same(["a", "b"], read(servers, "kp-commit", "read_committed"))
-
-
-def abort(servers: str) -> None:
-    with closing(producer(servers, "kp-abort")) as made:
-        transaction(made, "kp-abort", "x", False)
-        transaction(made, "kp-abort", "a", True)
-    same(["a"], read(servers, "kp-abort", "read_committed"))
-    same(["x", "a"], read(servers, "kp-abort", "read_uncommitted"))
-
-
-def offsets(servers: str) -> None:
-    partition = TopicPartition("kp-offsets", 0)
-    with closing(producer(servers, "kp-offsets")) as made:
-        for offset in (1, 2):
-            made.begin_transaction()
-            made.send("kp-offsets", b"a", partition=0).get(WAIT)
-            made.send_offsets_to_transaction({partition: OffsetAndMetadata(offset, "", -1)}, "kp-offsets")
-            if offset == 1:
-                made.commit_transaction()
-            else:
-                made.abort_transaction()
-    with closing(consumer(servers, "kp-offsets", "read_committed")) as member:
-        same(1, member.committed(partition))
-
-
-def fencing(servers: str) -> None:
-    with closing(producer(servers, "kp-fencing")) as first, closing(producer(servers, "kp-fencing")) as second:
-        try:
-            transaction(first, "kp-fencing", "x", True)
-        except KafkaError as error:
-            same(True, "Fenced" in type(error).__name__ or "InvalidProducerEpoch" in type(error).__name__)
-        else:
-            raise AssertionError("the first producer was not fenced")
-        transaction(second, "kp-fencing", "a", True)
-        same(["a"], read(servers, "kp-fencing", "read_committed"))
-
-
-def retries(servers: str) -> None:
-    """Whoever asks for it lets brokers fail meanwhile."""
-    values = []
-    with closing(producer(servers, "kp-retries")) as made:
-        for number in range(12):
-            commits = number % 3 != 2
-            transaction(made, "kp-retries", str(number), commits)
-            values += [str(number)] if commits else []
-            time.sleep(0.05)
-    same(values, read(servers, "kp-retries", "read_committed"))
+    def is_fenced(self, error: Exception) -> bool:
+        name = type(error).__name__
+        return isinstance(error, KafkaError) and ("Fenced" in name or "InvalidProducerEpoch" in name)
 
 
 if __name__ == "__main__":
-    answer_lines({feature.__name__: feature for feature in (produce, group, commit, abort, offsets, fencing, retries)})
+    answer_lines(KafkaPython)
