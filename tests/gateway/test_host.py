@@ -105,6 +105,19 @@ def test_a_batch_of_a_transaction_without_producer_is_of_none() -> None:
     assert clients.host.problems() == {}
 
 
+def test_a_batch_that_the_log_refuses_is_in_the_transaction_nevertheless() -> None:
+    """From Produce 12 on the partition is added first, so the EndTxn that follows is NONE; no property is violated."""
+    clients = talk()
+    producer = Producer(clients)
+    bad = write_batch([WireRecord(None, b"a")], base_timestamp=5, base_sequence=0, is_transactional=True,
+                      **producer.owner)[:-1] + b"y"
+    refused = clients.one(producer.me, offer.PRODUCE, 12, produced((0, bad), tid="app"))
+    assert partition(refused, inner="partition_responses")["error_code"] == code("CORRUPT_MESSAGE")
+    ended = clients.one(producer.me, offer.END_TXN, 5, {"transactional_id": "app", "committed": True, **producer.owner})
+    assert (ended["error_code"], ended["producer_epoch"]) == (0, producer.owner["producer_epoch"] + 1)
+    assert clients.host.problems() == {}
+
+
 def test_a_partition_below_0_is_none() -> None:
     """`t` at -1 is not `t-` at 1, nor anything else, however low the number; each is answered where it was asked."""
     clients = talk()

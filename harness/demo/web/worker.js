@@ -22,7 +22,8 @@ async function begin({ files, what }) {
     ? Promise.resolve(new Response(files["pyodide.asm.wasm"], { headers: { "Content-Type": "application/wasm" } }))
     : beyond(asked, how));
   const python = await loadPyodide({
-    indexURL: "packed:///", createPyodideModule: made.default, stdLibURL: address("python_stdlib.zip", "application/zip"),
+    indexURL: "packed:///", createPyodideModule: made.default,
+    stdLibURL: address("python_stdlib.zip", "application/zip"),
     lockFileContents: new TextDecoder().decode(files["pyodide-lock.json"]),
   });
   for (const name of Object.keys(files).filter((one) => one.endsWith(".whl"))) {

@@ -22,9 +22,8 @@ async function started() {
     script.addEventListener("error", () => failed(new Error(`${script.src} is missing beside this page`)));
     document.head.append(script);
   });
-  const files = Object.fromEntries(await Promise.all(
-    Object.entries(globalThis.runtime).map(async ([name, packed]) => [name, await (await unpacked(packed)).arrayBuffer()]),
-  ));
+  const unpack = async ([name, packed]) => [name, await (await unpacked(packed)).arrayBuffer()];
+  const files = Object.fromEntries(await Promise.all(Object.entries(globalThis.runtime).map(unpack)));
   delete globalThis.runtime;
   const source = document.getElementById("worker").textContent;
   const made = new Worker(`data:text/javascript;base64,${source}`, { type: "module" });
