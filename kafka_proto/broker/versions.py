@@ -20,8 +20,8 @@ from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.group import membership
 from kafka_proto.broker.leader import appending, fetching, marking, state, verification
 from kafka_proto.broker.leader.admission import LeaderDecisions
+from kafka_proto.errors import Error
 from kafka_proto.log import forget_deleted_producers, open_from_start
-from kafka_proto.requests.error import Error
 
 Decisions = Mapping[str, Any]
 """Decisions by the names of their fields."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import attrs
 
+from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import log, truncation
 from kafka_proto.replication.messages import (
@@ -15,7 +16,6 @@ from kafka_proto.replication.messages import (
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
-    ReplicaError,
 )
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState, Response, then, truncated
 
@@ -62,7 +62,7 @@ def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpoc
     """Take the answer to a look-up as the version has it, unless it is late or an error."""
     if not is_awaited(s, response) or s.becoming is None:
         return ReplicaOutcome(s, detail="not awaited")
-    if response.error is not ReplicaError.NONE:
+    if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     return k.version.learn_end_offset(k, s, response, s.becoming)
 
@@ -104,12 +104,12 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
     """
     if not is_awaited(s, response):
         return ReplicaOutcome(s, detail="not awaited")
-    if response.error is ReplicaError.DIVERGING_EPOCH:
+    if response.error is Error.DIVERGING_EPOCH:
         assert response.diverging_epoch is not None
         cut, _ = truncation.narrowed(s.log, response.diverging_epoch)
         after = truncated(s, cut)
         return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
-    if response.error is not ReplicaError.NONE:
+    if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Message, Value
+from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import log, truncation
@@ -18,7 +19,6 @@ from kafka_proto.replication.messages import (
     FetchResponse,
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochResponse,
-    ReplicaError,
 )
 from kafka_proto.replication.records import Isr, ReplicaEntry, members
 from kafka_proto.replication.replica_state import (
@@ -78,7 +78,7 @@ def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | No
     fenced = k.version.fences and request.current_leader_epoch != s.leader_epoch
     if fenced and request.current_leader_epoch > s.leader_epoch:
         return None, None
-    error = ReplicaError.FENCED_LEADER_EPOCH if fenced else ReplicaError.NONE
+    error = Error.FENCED_LEADER_EPOCH if fenced else Error.NONE
     if isinstance(request, FetchRequest):
         return (None, fetched(k, s, request, error)) if fenced else k.version.answer_fetch(k, s, request)
     return None, k.to(
@@ -91,9 +91,9 @@ def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
     if fetch.fetch_offset < len(s.log):
-        return heard, fetched(k, s, fetch, ReplicaError.NONE, s.log[fetch.fetch_offset])
+        return heard, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
-        return heard, fetched(k, s, fetch, ReplicaError.NONE)
+        return heard, fetched(k, s, fetch, Error.NONE)
     return heard, None
 
 
@@ -101,12 +101,12 @@ def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchReque
     """KIP-320's first try: as above, unless the follower has to truncate first."""
     if not truncation.diverges(s.log, fetch.fetch_offset, fetch.last_fetched_epoch):
         return answer_fetch(k, s, fetch)
-    answer = fetched(k, s, fetch, ReplicaError.DIVERGING_EPOCH)
+    answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
     return None, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
 
 
 def fetched(
-    k: Replica, s: ReplicaState, fetch: FetchRequest, error: ReplicaError, entry: ReplicaEntry | None = None
+    k: Replica, s: ReplicaState, fetch: FetchRequest, error: Error, entry: ReplicaEntry | None = None
 ) -> FetchResponse:
     """Return the answer to a fetch."""
     return k.to(
@@ -115,13 +115,13 @@ def fetched(
     )
 
 
-def may_append(k: Replica, s: ReplicaState, acks: str) -> ReplicaError:
+def may_append(k: Replica, s: ReplicaState, acks: str) -> Error:
     """Say why a record is not appended, or `NONE`."""
     if not leads(k, s):
-        return ReplicaError.NOT_LEADER_OR_FOLLOWER
+        return Error.NOT_LEADER_OR_FOLLOWER
     if acks == "all" and not has_enough_in_sync(k, s):
-        return ReplicaError.NOT_ENOUGH_REPLICAS
-    return ReplicaError.NONE
+        return Error.NOT_ENOUGH_REPLICAS
+    return Error.NONE
 
 
 def has_enough_in_sync(k: Replica, s: ReplicaState) -> bool:
@@ -136,12 +136,12 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
     With `0` nobody does.
     """
     error = may_append(k, s, acks)
-    if error is not ReplicaError.NONE:
+    if error is not Error.NONE:
         return ReplicaOutcome(s, completed=(Completed(callback, error, -1),), detail=error)
     offset = len(s.log)
     waits = ((offset, callback),) if acks == "all" else ()
     after = attrs.evolve(s, log=(*s.log, ReplicaEntry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
-    done = (Completed(callback, ReplicaError.NONE, offset),) if acks == "1" else ()
+    done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
     return then(ReplicaOutcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 
 
@@ -164,7 +164,7 @@ def known_end_offset(s: ReplicaState, follower: str) -> int | None:
 def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
     """Pass one record, complete what waits for it, and tell the followers who wait for news."""
     offset = s.high_watermark + 1
-    error = ReplicaError.NONE if has_enough_in_sync(k, s) else ReplicaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    error = Error.NONE if has_enough_in_sync(k, s) else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     done = tuple(Completed(callback, error, at) for at, callback in s.callbacks if at < offset)
     after = attrs.evolve(
         s, high_watermark=offset, callbacks=tuple(waiting for waiting in s.callbacks if waiting[0] >= offset)
@@ -224,10 +224,10 @@ def serves_consumers(k: Replica, s: ReplicaState) -> bool:
     return leads(k, s) and in_sync.is_in_current_epoch(s.high_watermark, s.log, s.leader_epoch)
 
 
-def read(k: Replica, s: ReplicaState, offset: int) -> tuple[ReplicaError, ReplicaEntry | None]:
+def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, ReplicaEntry | None]:
     """Return the record at an offset for a consumer, None where the high watermark is not above it, or an error."""
     if not leads(k, s):
-        return ReplicaError.NOT_LEADER_OR_FOLLOWER, None
+        return Error.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):
-        return ReplicaError.OFFSET_NOT_AVAILABLE, None
-    return ReplicaError.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None
+        return Error.OFFSET_NOT_AVAILABLE, None
+    return Error.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Message
+from kafka_proto.errors import Error
 from kafka_proto.replication import following, leading
 from kafka_proto.replication.messages import (
     AlterPartitionResponse,
@@ -19,7 +20,6 @@ from kafka_proto.replication.messages import (
     LeaderAndIsrResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
-    ReplicaError,
 )
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, then
 
@@ -59,7 +59,7 @@ def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Replica
 
 def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
-    given_up = tuple(Completed(callback, ReplicaError.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
+    given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"
     if announced.leader == k.name:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import FrozenMap, ordered
+from kafka_proto.errors import Error
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import leadership
 from kafka_proto.replication.messages import (
@@ -18,7 +19,6 @@ from kafka_proto.replication.messages import (
     AlterPartitionResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    ReplicaError,
 )
 from kafka_proto.replication.records import NIL, Isr
 
@@ -99,7 +99,7 @@ def register(q: Quorum, replica: str, broker_epoch: int) -> Quorum:
 def alter(q: Quorum, proposal: AlterPartitionRequest) -> tuple[Quorum, AlterPartitionResponse]:
     """Take a leader's proposal, or say why not (`ControllerHandleRequest`); either way say what holds now."""
     error = why_not(q, proposal)
-    if error is ReplicaError.NONE:
+    if error is Error.NONE:
         q = attrs.evolve(
             q, isr=proposal.new_isr, partition_epoch=q.partition_epoch + 1,
             last_isr=q.last_isr.set(str(q.leader_epoch), proposal.new_isr),
@@ -107,21 +107,21 @@ def alter(q: Quorum, proposal: AlterPartitionRequest) -> tuple[Quorum, AlterPart
         )
     return q, AlterPartitionResponse(
         error, q.leader_epoch, q.isr, q.partition_epoch, proposal.partition_epoch,
-        proposal.broker_epochs if error is ReplicaError.INELIGIBLE_REPLICA else None,
+        proposal.broker_epochs if error is Error.INELIGIBLE_REPLICA else None,
         source=proposal.dest, dest=proposal.source, partition=proposal.partition,
     )
 
 
-def why_not(q: Quorum, proposal: AlterPartitionRequest) -> ReplicaError:
+def why_not(q: Quorum, proposal: AlterPartitionRequest) -> Error:
     """Say why a proposal is refused, or `NONE`."""
     leader = proposal.source
     if not leadership.is_true_leader(leader, leader, proposal.leader_epoch, q.leader, q.leader_epoch):
-        return ReplicaError.FENCED_LEADER_EPOCH
+        return Error.FENCED_LEADER_EPOCH
     if proposal.partition_epoch != q.partition_epoch:
-        return ReplicaError.INVALID_UPDATE_VERSION
+        return Error.INVALID_UPDATE_VERSION
     if not are_eligible(q, proposal.broker_epochs):
-        return ReplicaError.INELIGIBLE_REPLICA
-    return ReplicaError.NONE
+        return Error.INELIGIBLE_REPLICA
+    return Error.NONE
 
 
 def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import attrs
 
 from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, persisted, volatile
+from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.messages import (
     AlterPartitionRequest,
@@ -21,7 +22,6 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     PartitionMessage,
-    ReplicaError,
 )
 from kafka_proto.replication.records import NIL, AnyLog, Isr, ReplicaEntry
 from kafka_proto.replication.truncation import EpochEnd
@@ -128,7 +128,7 @@ class Completed:
     """A record that somebody waits for: what became of it."""
 
     callback: Value
-    error: ReplicaError
+    error: Error
     offset: int
 
 

@@ -5,7 +5,7 @@ message definitions in snake_case. The conformance files, the actors' messages a
 classes; nothing here decides, and nothing here knows bytes.
 """
 
-from kafka_proto.requests.error import Error as Error
+from kafka_proto.errors import Error as Error
 from kafka_proto.requests.groups import HeartbeatRequest as HeartbeatRequest
 from kafka_proto.requests.groups import HeartbeatResponse as HeartbeatResponse
 from kafka_proto.requests.groups import JoinGroupRequest as JoinGroupRequest

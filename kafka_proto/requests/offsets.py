@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import absent_if_none
-from kafka_proto.requests.error import Error
+from kafka_proto.errors import Error
 from kafka_proto.requests.groups import NO_GENERATION, UNKNOWN_MEMBER
 
 

@@ -10,10 +10,10 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, absent_if_none
+from kafka_proto.errors import Error
 from kafka_proto.log.partition_log import AbortedTransaction
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import RecordBatch
-from kafka_proto.requests.error import Error
 
 
 class IsolationLevel(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.requests.error import Error
+from kafka_proto.errors import Error
 
 
 @attrs.frozen

@@ -10,8 +10,8 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap
+from kafka_proto.errors import Error
 from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kafka_proto.requests.error import Error
 
 
 class TxnState(StrEnum):

@@ -12,7 +12,7 @@ from kafka_proto.broker.coordinator.add_partitions import wanted
 from kafka_proto.broker.coordinator.coordinator import Coordinator
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.transaction import TxnState
-from kafka_proto.requests.error import Error
+from kafka_proto.errors import Error
 from kafka_proto.requests.names import is_internal
 from kafka_proto.requests.transactions import (
     AddOffsetsToTxnRequest,

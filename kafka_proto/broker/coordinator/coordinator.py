@@ -24,7 +24,7 @@ from kafka_proto.broker.coordinator.transaction import (
     TxnState,
 )
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, can_log_any
-from kafka_proto.requests.error import Error
+from kafka_proto.errors import Error
 from kafka_proto.requests.records import WriteTxnMarkersRequest
 from kafka_proto.requests.transactions import (
     AddOffsetsToTxnRequest,

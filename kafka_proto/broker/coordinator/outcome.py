@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
+from kafka_proto.errors import Error
 from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kafka_proto.requests.error import Error
 
 
 @attrs.frozen

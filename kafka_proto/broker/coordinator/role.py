@@ -36,7 +36,6 @@ from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, RoleStep
 from kafka_proto.broker.state import METADATA, exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.errors import ErrorCode
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     TRANSACTION_PARTITION,
@@ -59,7 +58,7 @@ TRANSACTION_TIMEOUT = "TransactionTimeout"
 EXPIRATION = "TransactionalIdExpiration"
 REQUESTS = (InitProducerIdRequest, AddOffsetsToTxnRequest, EndTxnRequest, AddPartitionsToTxnRequest)
 LOOKS = (DescribeTransactionsRequest, ListTransactionsRequest)
-LEADS_NO_LONGER = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
+LEADS_NO_LONGER = (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR)
 """Of a failed append the client is told NOT_COORDINATOR then, else COORDINATOR_NOT_AVAILABLE."""
 
 
@@ -254,7 +253,7 @@ class TransactionCoordinator(roles.Role):
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
         ), callback)
 
-    def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> roles.Effect:
+    def failed(self, local: Local, p: str, callback: EntryCallback, error: Error) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
         mine, tid = local[COORDINATOR[p]], callback.transactional_id
         code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE

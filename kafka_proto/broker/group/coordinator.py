@@ -13,8 +13,8 @@ from kafka_proto.broker.group.membership import CommitRequest
 from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
 from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
+from kafka_proto.errors import Error
 from kafka_proto.log.records import RecordBatch
-from kafka_proto.requests.error import Error
 from kafka_proto.requests.offsets import OffsetFetchRequest, OffsetFetchResponse, TxnOffsetCommitRequest
 
 LONGEST_METADATA = 4096

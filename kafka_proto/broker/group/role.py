@@ -26,7 +26,6 @@ from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.errors import ErrorCode
 from kafka_proto.log import RecordBatch
 from kafka_proto.log.records import NO_SEQUENCE
 from kafka_proto.requests import (
@@ -324,9 +323,9 @@ class GroupRole(PartitionLeader):
             return Effect(without_groups(local, callback.request.unused))
         return super().completed(local, p, record, callback)
 
-    def failed(self, local: Local, p: str, callback: Request | GroupStored, error: ErrorCode) -> Effect:
+    def failed(self, local: Local, p: str, callback: Request | GroupStored, error: Error) -> Effect:
         if isinstance(callback, GroupStored):
-            return self.stored(local, callback, STORE_ERRORS.get(Error(error.value), Error(error.value)))
+            return self.stored(local, callback, STORE_ERRORS.get(error, error))
         if isinstance(callback.request, PartitionsDeleted):
             return Effect(local)
         return super().failed(local, p, callback, error)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, delete_records
-from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import (
     ConsumerFetchRequest,
     ConsumerFetchResponse,

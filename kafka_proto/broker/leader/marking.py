@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_proto.errors import Error
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_EPOCH, Marker, RecordBatch, marker_batch
-from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import WriteTxnMarkersRequest
 
 

@@ -25,7 +25,6 @@ from kafka_proto.broker.parts import LEADER, Asked
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.errors import ErrorCode
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import (
     TRANSACTION_TOPIC,
@@ -113,8 +112,8 @@ class PartitionLeader(Role):
         start = local[LEADER[p]].log.log_start_offset
         return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset, start))
 
-    def failed(self, local: Local, p: str, callback: Request, error: ErrorCode) -> Effect:
-        return self.reply(local, callback, self.response(callback.request, Error(error.value), -1))
+    def failed(self, local: Local, p: str, callback: Request, error: Error) -> Effect:
+        return self.reply(local, callback, self.response(callback.request, error, -1))
 
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
         """Return what is answered to who wanted something appended; `start` is where the log begins that took it."""

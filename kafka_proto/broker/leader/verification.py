@@ -12,8 +12,8 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, SupportedOperation, Verification
+from kafka_proto.errors import Error
 from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.requests.error import Error
 from kafka_proto.requests.transactions import AddPartitionsToTxnRequest
 
 VERIFY_VERSION = 5

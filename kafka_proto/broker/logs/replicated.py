@@ -14,6 +14,7 @@ import attrs
 from harness.model import Local, Message, Parts, Turn, Value
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
 from kafka_proto.broker.state import METADATA, NOBODY, LeaderAndEpoch
+from kafka_proto.errors import Error
 from kafka_proto.replication import leading, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import (
@@ -22,7 +23,6 @@ from kafka_proto.replication.messages import (
     LeaderAndIsrResponse,
     PartitionMessage,
 )
-from kafka_proto.replication.messages import ReplicaError as ReplicaError
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, leads
 
 REPLICA = Parts("replica", ReplicaState)
@@ -99,7 +99,7 @@ class ReplicatedLog(Log):
         """Say whether a record would be taken with `acks=all`."""
         if p not in self.hosts:
             return False
-        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is ReplicaError.NONE
+        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is Error.NONE
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:
@@ -143,7 +143,7 @@ class ReplicatedLog(Log):
         """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
         state = local[REPLICA[wanted.partition]]
         if wanted.place < state.high_watermark:
-            done = Completed(wanted.callback, ReplicaError.NONE, wanted.place)
+            done = Completed(wanted.callback, Error.NONE, wanted.place)
             outcome = ReplicaOutcome(state, completed=(done,))
         else:
             waiting = (*state.callbacks, (wanted.place, wanted.callback))
@@ -188,7 +188,7 @@ class ReplicatedLog(Log):
         effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
         for done in outcome.completed:
             local = effect.local
-            if done.error is ReplicaError.NONE:
+            if done.error is Error.NONE:
                 record = local[REPLICA[p]].log[done.offset].value
                 follows = role.completed(local, p, record, done.callback)
             else:

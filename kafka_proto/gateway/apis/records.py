@@ -135,7 +135,7 @@ def _batch(
         check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.cluster.now + ahead,
                     decisions.takes_append_time)
     except BadBatch as bad:
-        error, reason = Error(bad.error), str(bad)
+        error, reason = Error[bad.error], str(bad)
     batch = RecordBatch(
         (SentRecords(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
         header.base_sequence, header.is_transactional, timestamp=header.max_timestamp,
