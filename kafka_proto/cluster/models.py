@@ -55,10 +55,10 @@ LOGS = ("at-once", "later", "replicated")
 def classes_of(*packages: ModuleType) -> Iterator[type]:
     """Yield the attrs classes that are written in the modules of some packages, but for those that hold functions."""
     for package in packages:
-        for found in walk_packages(package.__path__, f"{package.__name__}."):
-            module = import_module(found.name)
+        inner = (found.name for found in walk_packages(package.__path__, f"{package.__name__}."))
+        for module in (package, *map(import_module, inner)):
             yield from (kind for kind in vars(module).values() if isinstance(kind, type) and attrs.has(kind)
-                        and kind.__module__ == found.name and "Callable" not in str(kind.__annotations__))
+                        and kind.__module__ == module.__name__ and "Callable" not in str(kind.__annotations__))
 
 
 TYPES: tuple[type, ...] = (

@@ -16,8 +16,7 @@ from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.cluster.running_actors import RETRY_MS, marks
 from kafka_proto.conformance.notes import HELD, KINDS, NO_MARKER, kind_of, with_holds
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.log import Marker, RecordBatch, visible
-from kafka_proto.log.partition_log import AbortedTransaction
+from kafka_proto.log import AbortedTransaction, Marker, RecordBatch, visible
 from kafka_proto.requests import partition_index
 
 Wait = Callable[[], bool]

@@ -7,7 +7,7 @@ from enum import StrEnum
 import attrs
 
 from harness.model import absent_if_none
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.messages import Response, SpecError
 

@@ -14,7 +14,7 @@ import pytest
 from support.searches.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -13,8 +13,7 @@ from kafka_proto.broker.coordinator.coordinator import Coordinator
 from kafka_proto.broker.coordinator.outcome import Answer
 from kafka_proto.broker.coordinator.transaction import TxnState
 from kafka_proto.errors import Error
-from kafka_proto.requests.names import is_internal
-from kafka_proto.requests.transactions import (
+from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
@@ -29,6 +28,7 @@ from kafka_proto.requests.transactions import (
     InitProducerIdResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
+    is_internal,
 )
 
 KNOWS_PRODUCER_FENCED = {

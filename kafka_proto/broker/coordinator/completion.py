@@ -8,7 +8,7 @@ import attrs
 
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState, prepare
 from kafka_proto.errors import Error
-from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_ID
 
 PERMANENT = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
 """Somebody else has ended the transaction there: the coordinator sends no more markers for it."""

@@ -25,13 +25,13 @@ from kafka_proto.broker.coordinator.transaction import (
 )
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, can_log_any
 from kafka_proto.errors import Error
-from kafka_proto.requests.records import WriteTxnMarkersRequest
-from kafka_proto.requests.transactions import (
+from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     CoordinatorRequest,
     EndTxnRequest,
     InitProducerIdRequest,
+    WriteTxnMarkersRequest,
 )
 
 

@@ -10,9 +10,8 @@ import attrs
 from kafka_proto.broker.coordinator.init_producer_id import Fenced
 from kafka_proto.broker.coordinator.outcome import Answer, Outcome, refuse
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState, prepare
-from kafka_proto.errors import Error
-from kafka_proto.log.records import NO_PRODUCER_EPOCH
-from kafka_proto.requests.transactions import EndTxnRequest
+from kafka_proto.log import NO_PRODUCER_EPOCH
+from kafka_proto.requests import EndTxnRequest, Error
 
 
 def end_txn(

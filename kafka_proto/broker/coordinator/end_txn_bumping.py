@@ -18,9 +18,8 @@ from kafka_proto.broker.coordinator.transaction import (
     TxnState,
     prepare,
 )
-from kafka_proto.errors import Error
-from kafka_proto.log.records import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kafka_proto.requests.transactions import EndTxnRequest
+from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.requests import EndTxnRequest, Error
 
 
 def end_txn_bumping(

@@ -15,7 +15,7 @@ from kafka_proto.broker.coordinator.coordinator import (
 )
 from kafka_proto.broker.coordinator.producer_ids import ProducerIds
 from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, TransactionMetadata
-from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 def recovered_without_ids(entry: TransactionMetadata) -> TransactionMetadata:

@@ -6,7 +6,7 @@ import attrs
 
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.errors import Error
-from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 @attrs.frozen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.log.records import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kafka_proto.requests.transactions import TxnState as TxnState
+from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.requests import TxnState as TxnState
 
 PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)
 AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)

@@ -10,7 +10,7 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Ghosts
-from kafka_proto.requests.transactions import AddPartitionsToTxnRequest, CoordinatorRequest, EndTxnRequest
+from kafka_proto.requests import AddPartitionsToTxnRequest, CoordinatorRequest, EndTxnRequest
 
 
 @attrs.frozen

@@ -14,8 +14,8 @@ from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
 from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
 from kafka_proto.errors import Error
-from kafka_proto.log.records import RecordBatch
-from kafka_proto.requests.offsets import OffsetFetchRequest, OffsetFetchResponse, TxnOffsetCommitRequest
+from kafka_proto.log import RecordBatch
+from kafka_proto.requests.groups import OffsetFetchRequest, OffsetFetchResponse, TxnOffsetCommitRequest
 
 LONGEST_METADATA = 4096
 """Kafka's `offset.metadata.max.bytes`, which are characters."""

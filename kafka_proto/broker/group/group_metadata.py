@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.group.rebalance import ClassicGroup, GroupState, Member
-from kafka_proto.log.records import RecordBatch
+from kafka_proto.log import RecordBatch
 
 
 @attrs.frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_proto.broker.group.rebalance import AnyGroup, Group, check
 from kafka_proto.errors import Error
-from kafka_proto.requests.offsets import OffsetCommitRequest, TxnOffsetCommitRequest
+from kafka_proto.requests.groups import OffsetCommitRequest, TxnOffsetCommitRequest
 
 CommitRequest = OffsetCommitRequest | TxnOffsetCommitRequest
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import FrozenMap, absent_if_none
-from kafka_proto.log.records import NO_PRODUCER_ID, Marker, RecordBatch
+from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
 
 Key = tuple[str, str]
 """A group and a partition."""

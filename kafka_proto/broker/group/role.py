@@ -26,8 +26,7 @@ from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.log import RecordBatch
-from kafka_proto.log.records import NO_SEQUENCE
+from kafka_proto.log import NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     Error,

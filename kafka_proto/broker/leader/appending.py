@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kafka_proto.broker.leader.state import NO_GUARD, Verification
 from kafka_proto.errors import Error
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
+from kafka_proto.log import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, ProducerState, RecordBatch
 
 
 def take_unverified(known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int) -> Error:

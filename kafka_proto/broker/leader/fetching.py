@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, delete_records
-from kafka_proto.requests.records import (
+from kafka_proto.requests import (
     ConsumerFetchRequest,
     ConsumerFetchResponse,
     DeleteRecordsRequest,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_proto.errors import Error
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_EPOCH, Marker, RecordBatch, marker_batch
-from kafka_proto.requests.records import WriteTxnMarkersRequest
+from kafka_proto.log import MAX_EPOCH, Marker, ProducerState, RecordBatch, marker_batch
+from kafka_proto.requests import Error, WriteTxnMarkersRequest
 
 
 def marker_of(request: WriteTxnMarkersRequest, now: int) -> RecordBatch:

@@ -7,8 +7,7 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, fresh, volatile
-from kafka_proto.log import EMPTY_LOG, PartitionLog
-from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log import EMPTY_LOG, PartitionLog, ProducerState
 
 NO_GUARD = 0
 

@@ -12,9 +12,8 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, SupportedOperation, Verification
-from kafka_proto.errors import Error
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.requests.transactions import AddPartitionsToTxnRequest
+from kafka_proto.log import ProducerState
+from kafka_proto.requests import AddPartitionsToTxnRequest, Error
 
 VERIFY_VERSION = 5
 """Of the AddPartitionsToTxn that brokers send each other."""

@@ -15,7 +15,7 @@ from kafka_proto.clients.producer.state import (
     TransactionalCall,
     TransactionalRequest,
 )
-from kafka_proto.log.records import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+from kafka_proto.log import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     AddOffsetsToTxnRequest,

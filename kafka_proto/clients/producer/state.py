@@ -7,7 +7,7 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
-from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kafka_proto.log import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,

@@ -12,8 +12,13 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import transaction
 from kafka_proto.errors import ErrorCode
-from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transactions import CoordinatorResponse, TxnState
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    CoordinatorResponse,
+    InitProducerIdRequest,
+    TxnState,
+)
 from kafka_proto.transactions import messages, records
 
 NONE = -1

@@ -23,9 +23,8 @@ from kafka_proto.cluster.refinement.decided import (
 )
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, at_rest, drafted, leads, serves, settled
 from kafka_proto.cluster.refinement.requests import decision, init_decided, new_id, request_of, situation
-from kafka_proto.log.records import MAX_EPOCH
-from kafka_proto.requests import EndTxnRequest
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.log import MAX_EPOCH
+from kafka_proto.requests import EndTxnRequest, TxnState
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.decisions import completion
 from kafka_proto.transactions.records import FINISHED, PREPARED, Entry

@@ -22,8 +22,7 @@ from kafka_proto.cluster.refinement.decided import (
     said_in_diary,
 )
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, at_rest, drafted, leads, serves, settled
-from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest, TxnState
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.decisions.outcome import DiaryOutcome
 from kafka_proto.transactions.records import FINISHED, PREPARED

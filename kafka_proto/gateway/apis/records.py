@@ -39,8 +39,7 @@ from kafka_proto.gateway.records import (
     read_records,
     write_marker,
 )
-from kafka_proto.log import Marker, RecordBatch
-from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     TRANSACTION_PARTITION,

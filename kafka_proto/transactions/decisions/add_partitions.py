@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions.decisions.outcome import DiaryOutcome, refuse, transition
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, SpecError, answer
 from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions.decisions.outcome import DiaryOutcome, refuse, transition
 from kafka_proto.transactions.messages import InitPidRequest, InitPidResponse, SpecError, answer
 from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry, TxnMetadata, fresh_metadata

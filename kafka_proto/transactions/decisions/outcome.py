@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import attrs
 
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions.messages import Request, Response, SpecError, answer
 from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TxnMetadata
 

@@ -30,7 +30,7 @@ from harness.model import (
     sometimes,
 )
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions.decisions.outcome import transition
 from kafka_proto.transactions.messages import InitPidRequest, InitPidResponse, SpecError, answer
 from kafka_proto.transactions.properties import MessageType, no_bad_state

@@ -35,9 +35,7 @@ from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.cluster import PlayedCluster
-from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_EPOCH
+from kafka_proto.log import EMPTY_LOG, MAX_EPOCH, Marker, ProducerState, RecordBatch, append, marker_batch
 from kafka_proto.requests import Error
 
 

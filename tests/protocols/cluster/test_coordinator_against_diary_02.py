@@ -25,7 +25,7 @@ from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnS
 from kafka_proto.broker.versions import KIP_360, BrokerVersion
 from kafka_proto.cluster.models import OLDER, model
 from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
-from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.requests import Error
 
 BUSY = {"brokers": 2, "producers": 2, "transactional-ids": 1, "offsets": 1}

@@ -10,7 +10,7 @@ from kafka_proto.clients.producer import FAMILIES, AnswerVerdict, Family, Produc
 from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, rested
 from kafka_proto.clients.producer.idempotent import begun_again
 from kafka_proto.clients.producer.state import Sequences
-from kafka_proto.log.records import MAX_EPOCH, MAX_SEQUENCE
+from kafka_proto.log import MAX_EPOCH, MAX_SEQUENCE
 from kafka_proto.requests import Error, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 
 OLD, NEW = FAMILIES["java23"], FAMILIES["java35"]

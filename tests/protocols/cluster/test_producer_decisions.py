@@ -24,7 +24,7 @@ from kafka_proto.clients.producer import (
 from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, failed, rested, without_end
 from kafka_proto.clients.producer.sending import OFFSETS_PARTITION, ends_unasked
 from kafka_proto.clients.producer.state import OffsetsToCommit, Sequences
-from kafka_proto.log.records import MAX_SEQUENCE
+from kafka_proto.log import MAX_SEQUENCE
 from kafka_proto.requests import Error
 
 JAVA, JAVA39, NEW, OLD = (FAMILIES[name] for name in ("java35", "java39", "tv2", "aiokafka"))

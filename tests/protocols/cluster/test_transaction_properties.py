@@ -28,8 +28,7 @@ from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.clients.reader import ReaderState
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
-from kafka_proto.log import Marker, RecordBatch, marker_batch
-from kafka_proto.log.partition_log import AbortedTransaction
+from kafka_proto.log import AbortedTransaction, Marker, RecordBatch, marker_batch
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT

@@ -13,7 +13,7 @@ from support.mutants.source_mutants import COMMAND, PACKAGES, python
 from support.paths import ROOT
 
 from harness.model import departed
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.requests import TxnState
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, SpecError
 from kafka_proto.transactions.records import TxnMetadata
 from kafka_proto.transactions.versions.departures import DEPARTURES, REPAIRED
