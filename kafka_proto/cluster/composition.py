@@ -15,15 +15,14 @@ from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinat
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.group.role import GroupRole
 from kafka_proto.broker.leader.fetching import written_together
-from kafka_proto.broker.leader.marker_answers import MarkerAnswers
-from kafka_proto.broker.leader.role import RecordTimes, TopicLeader
+from kafka_proto.broker.leader.role import MarkerAnswers, RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
 from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
-from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER

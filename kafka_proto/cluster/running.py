@@ -23,9 +23,8 @@ from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.logs.local import LocalLog, Records
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA
 from kafka_proto.broker.placement import Placement, transaction_partitions
-from kafka_proto.broker.state import METADATA
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
 from kafka_proto.cluster.running_actors import Pair, RunningActors

@@ -16,8 +16,7 @@ from harness.model import Actor, FrozenMap, Local, Message, Turn
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS
-from kafka_proto.broker.state import METADATA, LeaderAndEpoch, known
+from kafka_proto.broker.parts import CONNECTIONS, METADATA, LeaderAndEpoch, known
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.add_partitions import wanted
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.transaction import TxnState
+from kafka_proto.broker.coordinator.transaction import Answer, TxnState
 from kafka_proto.errors import Error
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,

@@ -13,8 +13,7 @@ from kafka_proto.broker.coordinator.coordinator import (
     Step,
     send_markers,
 )
-from kafka_proto.broker.coordinator.producer_ids import ProducerIds
-from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, TransactionMetadata
+from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, ProducerIds, TransactionMetadata
 from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 

@@ -25,16 +25,13 @@ from kafka_proto.broker.coordinator.coordinator import (
     Waiting,
 )
 from kafka_proto.broker.coordinator.loading import load
-from kafka_proto.broker.coordinator.outcome import Answer, Outcome
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.broker.coordinator.transaction import AT_REST, TxnState
+from kafka_proto.broker.coordinator.transaction import AT_REST, Answer, Block, Outcome, ProducerIds, TxnState
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
+from kafka_proto.broker.parts import BLOCKS, COORDINATOR, METADATA, CoordinatorState, GivenBlocks, exists, known, now
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, RoleStep
-from kafka_proto.broker.state import METADATA, exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.requests import (
     OFFSETS_PARTITION,

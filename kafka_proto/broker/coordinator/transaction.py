@@ -1,9 +1,14 @@
-"""A transaction as its coordinator keeps it (`TransactionMetadata`), its states, and what each of them may become."""
+"""A transaction as its coordinator keeps it (`TransactionMetadata`), its states, and what each of them may become.
+
+What a decision about it is: an answer, or an append with the answers to its outcome. And producer ids in blocks: a
+controller gives each block once, a broker uses it up (`RPCProducerIdManager`, KIP-730).
+"""
 
 from __future__ import annotations
 
 import attrs
 
+from kafka_proto.errors import Error
 from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kafka_proto.requests import TxnState as TxnState
 
@@ -80,3 +85,64 @@ def prepare(cached: CachedTransaction, **changes: object) -> TransactionMetadata
     if now.state not in VALID_PREVIOUS[after.state]:
         raise IllegalTransition(f"{after.state} after {now.state}")
     return after
+
+
+@attrs.frozen
+class Answer:
+    """What is answered: a code, and a producer id and epoch where the request asks for them."""
+
+    error: Error = Error.NONE
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class Outcome:
+    """Without `entry`, `answer` is given at once; with it, when it is appended, and `cached` holds until then."""
+
+    answer: Answer
+    entry: TransactionMetadata | None = None
+    cached: CachedTransaction | None = None
+    ends: bool = False
+    """The entry is a Prepare*: once it is appended, the markers are sent."""
+    fences: bool = False
+    """A failed append is remembered as a failed fence."""
+    takes_producer_id: bool = False
+    """The producer id that was on offer is used up."""
+
+
+def refuse(error: Error) -> Outcome:
+    """Answer with a code and do nothing."""
+    return Outcome(Answer(error))
+
+
+def log_change(
+    cached: CachedTransaction, entry: TransactionMetadata, answer: Answer, *, takes: bool = False
+) -> Outcome:
+    """Append a change, and answer when it is done; until then it is pending."""
+    return Outcome(answer, entry, attrs.evolve(cached, pending_state=entry.state), takes_producer_id=takes)
+
+
+@attrs.frozen
+class Block:
+    first: int
+    size: int
+
+
+@attrs.frozen
+class ProducerIds:
+    """A broker's block of ids, and the next of them that is free. A crash loses what is left of a block."""
+
+    block: Block | None = None
+    used: int = 0
+
+    @property
+    def next_id(self) -> int | None:
+        """Return the next free id, or None: a block has to be asked for."""
+        if self.block is None or self.used == self.block.size:
+            return None
+        return self.block.first + self.used
+
+    def take(self) -> ProducerIds:
+        """Return the ids without the next one."""
+        return attrs.evolve(self, used=self.used + 1)

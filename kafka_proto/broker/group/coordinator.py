@@ -1,4 +1,9 @@
-"""The group coordinator as a role: commits become batches of its offsets log, markers of that log make them visible."""
+"""The group coordinator: commits become batches of its offsets log, markers of that log make them visible.
+
+Who may commit is a matter of members and generations (KIP-447). What the log holds of a group besides its offsets lets
+its members outlive their coordinator: generation, protocol and leader, and of each member what it said for the protocol
+and what it was assigned. Who waits for what, and until when, is not in the log.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,99 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.group import group_metadata
-from kafka_proto.broker.group.group_metadata import GroupMetadata
-from kafka_proto.broker.group.membership import CommitRequest
 from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
-from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, heard
+from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, GroupState, Member, check, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
 from kafka_proto.errors import Error
 from kafka_proto.log import RecordBatch
-from kafka_proto.requests.groups import OffsetFetchRequest, OffsetFetchResponse, TxnOffsetCommitRequest
+from kafka_proto.requests.groups import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TxnOffsetCommitRequest,
+)
+
+CommitRequest = OffsetCommitRequest | TxnOffsetCommitRequest
+
+
+def check_group(group: AnyGroup | None, request: CommitRequest) -> Error:
+    """Say whether a commit may be made: by a member of this generation (3.x: `GroupCoordinator.validateOffsetCommit`).
+
+    Transactions are let in to a group that is not there, and those of requests without member to any group.
+    """
+    transactional = isinstance(request, TxnOffsetCommitRequest)
+    if group is None and not transactional and request.generation_id >= 0:
+        return Error.ILLEGAL_GENERATION
+    return check_member(group or Group(), request, transactional)
+
+
+def check_known_group(group: AnyGroup | None, request: CommitRequest) -> Error:
+    """As `check_group`, but a generation of a group that is not there is refused in transactions, too (4.0)."""
+    transactional = isinstance(request, TxnOffsetCommitRequest)
+    if group is None and request.generation_id >= 0:
+        newer = not transactional and request.version >= 9
+        return Error.GROUP_ID_NOT_FOUND if newer else Error.ILLEGAL_GENERATION
+    return check_member(group or Group(), request, transactional)
+
+
+def check_member(group: AnyGroup, request: CommitRequest, transactional: bool) -> Error:
+    """Say whether a member, generation and instance are those of a group (`ClassicGroup.validateOffsetCommit`)."""
+    if request.generation_id < 0 and not group.members:
+        return Error.NONE
+    if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error = check(group, request.member_id, request.group_instance_id, request.generation_id)
+        if error is not Error.NONE:
+            return error
+    elif not transactional:
+        return Error.UNKNOWN_MEMBER_ID
+    return Error.REBALANCE_IN_PROGRESS if group.awaits_leader and not transactional else Error.NONE
+
+
+@attrs.frozen
+class GroupMetadata:
+    """A record of the offsets log (`GroupMetadataManager`); a group of None is a tombstone."""
+
+    group_id: str
+    group: ClassicGroup | None
+
+    def __str__(self) -> str:
+        told = "gone" if self.group is None else f"generation {self.group.generation}"
+        return f"{self.group_id} {told}"
+
+
+def stored(group: ClassicGroup) -> ClassicGroup:
+    """Return what is stored of a group that is stable or empty."""
+    state = GroupState.STABLE if group.members else GroupState.EMPTY
+    members = FrozenMap((known, _stored(member, group.protocol_name)) for known, member in group.members.items())
+    return ClassicGroup(state, group.generation, group.protocol_name, group.leader, members, group.order)
+
+
+def _stored(member: Member, protocol: str | None) -> Member:
+    chosen = tuple(each for each in member.join.protocols if each[0] == protocol)
+    return Member(attrs.evolve(member.join, protocols=chosen), 0, member.assignment)
+
+
+def changed(before: ClassicGroup, after: ClassicGroup) -> bool:
+    """Say whether a group has come to rest as another one than is stored."""
+    at_rest = after.state in (GroupState.EMPTY, GroupState.STABLE)
+    return at_rest and stored(after) != stored(before)
+
+
+def loaded_groups(records: Iterable[RecordBatch], now: int) -> dict[str, ClassicGroup | None]:
+    """Return the groups that a log holds, None for one that is gone; all sessions begin anew."""
+    found: dict[str, ClassicGroup | None] = {}
+    for batch in records:
+        for record in batch.records:
+            if isinstance(record, GroupMetadata):
+                found[record.group_id] = None if record.group is None else _loaded(record.group, now)
+    return found
+
+
+def _loaded(group: ClassicGroup, now: int) -> ClassicGroup:
+    members = FrozenMap((known, attrs.evolve(member, silent_until=now + member.join.session_timeout_ms))
+                        for known, member in group.members.items())
+    return attrs.evolve(group, members=members)
+
 
 LONGEST_METADATA = 4096
 """Kafka's `offset.metadata.max.bytes`, which are characters."""
@@ -128,7 +217,7 @@ def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:
     records, state = tuple(records), GroupCoordinator()
     for batch in records:
         state = replayed(state, batch)
-    for group_id, group in group_metadata.loaded(records, now).items():
+    for group_id, group in loaded_groups(records, now).items():
         if group is not None:
             state = state.with_classic(group_id, group)
     return state

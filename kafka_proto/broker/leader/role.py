@@ -15,15 +15,13 @@ from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching
 from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
-from kafka_proto.broker.leader.marker_answers import MarkerAnswers
-from kafka_proto.broker.leader.marking import marker_of
+from kafka_proto.broker.leader.appending import marker_of
 from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation
 from kafka_proto.broker.leader.verification import unverified, verification_request
-from kafka_proto.broker.messages import Request, Response
+from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import LEADER, Asked
+from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
-from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import (
@@ -45,6 +43,36 @@ from kafka_proto.requests import (
     WriteTxnMarkersResponse,
     topic_of,
 )
+
+
+class MarkerAnswers(Role):
+    """What the partitions of one broker answered. A request of one partition leaves nothing here."""
+
+    parts = (MARKINGS,)
+
+    def begun(self, local: Local, message: Request) -> Local:
+        """Return the state in which the answers to a request are waited for."""
+        partitions = len(message.request.partitions)
+        if partitions == 1:
+            return local
+        waits = (*local[MARKINGS].under_way, Marking(asker_of(message), partitions))
+        return local.put(MARKINGS, Markings(waits))
+
+    def answered(
+        self, local: Local, message: Request, errors: FrozenMap[str, Error]
+    ) -> tuple[Local, FrozenMap[str, Error] | None]:
+        """Take what a partition answers, and return what all did, or None while some have not."""
+        under_way, asker = local[MARKINGS].under_way, asker_of(message)
+        place = next((n for n, each in enumerate(under_way) if each.asker == asker), None)
+        if place is None:
+            return local, errors
+        known, rest = under_way[place], under_way[place + 1:]
+        errors = known.errors.update(errors)
+        if len(errors) == known.partitions:
+            return local.put(MARKINGS, Markings(under_way[:place] + rest)), errors
+        waits = attrs.evolve(known, errors=errors)
+        return local.put(MARKINGS, Markings((*under_way[:place], waits, *rest))), None
+
 
 Handler = Callable[[Local, Request, Any], Effect | None]
 RecordTimes = Callable[[RecordBatch], Iterable[int]]

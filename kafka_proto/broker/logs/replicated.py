@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from harness.model import Local, Message, Parts, Turn, Value
+from kafka_proto.broker.parts import METADATA, NOBODY, LeaderAndEpoch
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
-from kafka_proto.broker.state import METADATA, NOBODY, LeaderAndEpoch
 from kafka_proto.errors import Error
 from kafka_proto.replication import leading, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER

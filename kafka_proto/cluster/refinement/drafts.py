@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import View, slot
 from harness.model.spec import Change, Writes
-from kafka_proto.broker.state import LeaderAndEpoch
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.cluster.refinement.decided import (
     NOBODY,
     AppendUnderWay,

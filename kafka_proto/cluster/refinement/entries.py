@@ -8,7 +8,7 @@ import attrs
 
 from harness.model import Value, View, slot
 from harness.model.spec import Change, Writes, action, each
-from kafka_proto.broker.state import LeaderAndEpoch
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.cluster.refinement.decided import (
     COMPLETED,
     NOBODY,

@@ -12,13 +12,11 @@ import attrs
 
 from harness.model import Exchange, FrozenMap, Message, Refinement, Value, View, slot
 from kafka_proto.broker.coordinator.answers import response
-from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.coordinator import AfterMarker, Coordinator, after_marker
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, REQUESTS, ROLE, TRANSACTION_TIMEOUT, block_of
 from kafka_proto.broker.messages import Request, Response
-from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, CoordinatorState
+from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, METADATA, CoordinatorState
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.state import METADATA
 from kafka_proto.cluster.logs import Kept, Logs
 from kafka_proto.cluster.refinement import spec
 from kafka_proto.cluster.refinement.decided import (

@@ -18,9 +18,9 @@ from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator import init_producer_id, loading, outcome
+from kafka_proto.broker.coordinator import init_producer_id, loading, transaction
 from kafka_proto.broker.coordinator import role as transaction_coordinator
-from kafka_proto.broker.coordinator.completion import completed
+from kafka_proto.broker.coordinator.coordinator import completed
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
 from kafka_proto.broker.versions import KIP_360, BrokerVersion
 from kafka_proto.cluster.models import OLDER, model
@@ -164,7 +164,7 @@ def replaces_partitions(done: Any, cached: Any) -> Any:
 
 
 def bumps(done: Any) -> bool:
-    return isinstance(done, outcome.Outcome) and done.entry is not None and done.entry.producer_epoch >= 1
+    return isinstance(done, transaction.Outcome) and done.entry is not None and done.entry.producer_epoch >= 1
 
 
 @changed
@@ -186,12 +186,12 @@ def answers_the_epoch_before(done: Any, cached: Any) -> Any:
 @changed
 def goes_on_in_an_open_transaction(done: Any, cached: Any) -> Any:
     fences = isinstance(done, init_producer_id.Fenced)
-    return outcome.refuse(Error.CONCURRENT_TRANSACTIONS) if fences else done
+    return transaction.refuse(Error.CONCURRENT_TRANSACTIONS) if fences else done
 
 
 @changed
 def keeps_its_producer_id_on_offer(done: Any, cached: Any) -> Any:
-    return attrs.evolve(done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done
+    return attrs.evolve(done, takes_producer_id=False) if isinstance(done, transaction.Outcome) else done
 
 
 def fences_nobody(right: Decision) -> Decision:
@@ -269,9 +269,9 @@ def swapped(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
     return completed(attrs.evolve(metadata, state=prepared[metadata.state]), now)
 
 
-def not_available(error: Error) -> outcome.Answer:
+def not_available(error: Error) -> transaction.Answer:
     """Tell clients of a coordinator that leads no longer what a coordinator says whose log takes nothing."""
-    return outcome.Answer(Error.COORDINATOR_NOT_AVAILABLE if error is Error.NOT_COORDINATOR else error)
+    return transaction.Answer(Error.COORDINATOR_NOT_AVAILABLE if error is Error.NOT_COORDINATOR else error)
 
 
 @pytest.mark.parametrize(("module", "name", "wrong", "row", "action"), [

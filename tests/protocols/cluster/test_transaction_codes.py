@@ -16,8 +16,7 @@ from harness.model import find_scenario, model_of
 from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.broker.coordinator.transaction import Answer, Block, ProducerIds
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890_4_4
 from kafka_proto.clients.producer import AnswerVerdict
