@@ -6,8 +6,7 @@ from functools import partial
 
 from harness.model import ModelSpec, Setting, Size
 from kafka_proto.transactions.specs import diary_01, diary_02, gist
-from kafka_proto.transactions.versions.departures import REPAIRED
-from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST, Version
+from kafka_proto.transactions.versions import DIARY_02, GIST, REPAIRED, Version
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),

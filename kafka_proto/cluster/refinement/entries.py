@@ -37,7 +37,7 @@ from kafka_proto.cluster.refinement.drafts import (
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.decisions import completion
 from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry
-from kafka_proto.transactions.versions.departures import REPAIRED
+from kafka_proto.transactions.versions import REPAIRED
 
 
 @action("CommitTxnLogAppend", each("brokers", "transactional_ids"))

@@ -24,9 +24,9 @@ from kafka_proto.cluster.refinement.decided import (
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, at_rest, drafted, leads, serves, settled
 from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest, TxnState
 from kafka_proto.transactions import messages
-from kafka_proto.transactions.decisions.outcome import DiaryOutcome
+from kafka_proto.transactions.decisions.coordinator import DiaryOutcome
 from kafka_proto.transactions.records import FINISHED, PREPARED
-from kafka_proto.transactions.versions.departures import REPAIRED
+from kafka_proto.transactions.versions import REPAIRED
 
 
 def request_of(view: View, b: str, *kinds: type) -> RequestTaken | None:

@@ -13,7 +13,7 @@ from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_v
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.decisions import completion, election
-from kafka_proto.transactions.decisions.outcome import DiaryOutcome
+from kafka_proto.transactions.decisions.coordinator import DiaryOutcome
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -25,8 +25,7 @@ from kafka_proto.transactions.messages import (
 from kafka_proto.transactions.properties import properties
 from kafka_proto.transactions.records import TYPES, ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names, initial, symmetric
-from kafka_proto.transactions.versions.departures import DEPARTURES
-from kafka_proto.transactions.versions.diary_02 import Version
+from kafka_proto.transactions.versions import DEPARTURES, Version
 
 
 @action("SendInitPidRequest", each("clients"), by=ITSELF)
