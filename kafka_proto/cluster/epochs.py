@@ -9,7 +9,7 @@ from kafka_proto.broker.coordinator.role import block_of
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TransactionMetadata
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.producer.state import TRANSACTION_TIMEOUT_MS
+from kafka_proto.clients.producer import TRANSACTION_TIMEOUT_MS
 
 
 def used_up(placement: Placement, left: int) -> Mapping[str, tuple[TransactionRecord, ...]]:

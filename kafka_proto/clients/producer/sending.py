@@ -6,10 +6,10 @@ from operator import itemgetter
 
 import attrs
 
-from kafka_proto.clients.producer.families import Family
-from kafka_proto.clients.producer.state import (
+from kafka_proto.clients.producer import (
     COMPLETING,
     TRANSACTION_TIMEOUT_MS,
+    Family,
     Producer,
     ProducerStatus,
     TransactionalCall,

@@ -19,7 +19,7 @@ from kafka_proto.broker.coordinator.coordinator import Coordinator
 from kafka_proto.broker.coordinator.transaction import Answer, Block, ProducerIds
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890_4_4
-from kafka_proto.clients.producer import AnswerVerdict
+from kafka_proto.clients.producer.answers import AnswerVerdict
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import WITNESSES
 from kafka_proto.cluster.scenarios import SCENARIOS
