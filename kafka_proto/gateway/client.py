@@ -6,8 +6,16 @@ import socket
 from types import TracebackType
 from typing import Any
 
-from kafka_proto.gateway.codec import Fields, Source, has_flexible_header, read_message, write_message, write_varint
-from kafka_proto.gateway.frames import SIZE, framed
+from kafka_proto.gateway.codec import (
+    SIZE,
+    Fields,
+    Source,
+    framed,
+    has_flexible_header,
+    read_message,
+    write_message,
+    write_varint,
+)
 from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE
 
 CLIENT_ID = "test"

@@ -13,16 +13,18 @@ from typing import Any
 import attrs
 
 from kafka_proto.gateway.codec import (
+    LONGEST_FRAME,
     Fields,
+    FrameReader,
     Malformed,
     Source,
+    framed,
     has_flexible_header,
     read_message,
     read_tags,
     write_message,
     write_varint,
 )
-from kafka_proto.gateway.frames import LONGEST_FRAME, FrameReader, framed
 from kafka_proto.gateway.offer import API_VERSIONS, Offer, answer_api_versions, unsupported_api_versions
 
 MOST_PIPELINED = 1_000

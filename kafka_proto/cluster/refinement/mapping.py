@@ -1,5 +1,7 @@
 """What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs are held against it.
 
+The spec is diary 02's coordinators alone, with what Kafka's do besides as extension actions. Clients, network and log
+are their environment: the log of each partition that a broker leads, and who leads, are as the broker has them.
 Each broker's coordinator is seen beside what its log has and what it believes of who leads; its clients, the network
 and the other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
 """
@@ -7,10 +9,12 @@ and the other roles are not seen. What a step took and answered is told to the s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 
-from harness.model import Exchange, FrozenMap, Message, Refinement, Value, View, slot
+from harness.model import BAG, Exchange, FrozenMap, Message, Model, Refinement, Value, View, slot
+from harness.model.spec import Next, action, each, processes, reasons
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.coordinator import AfterMarker, Coordinator, after_marker
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, REQUESTS, ROLE, TRANSACTION_TIMEOUT, block_of
@@ -18,7 +22,6 @@ from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, METADATA, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.cluster.logs import Kept, Logs
-from kafka_proto.cluster.refinement import spec
 from kafka_proto.cluster.refinement.decided import (
     NONE,
     AppendUnderWay,
@@ -28,14 +31,61 @@ from kafka_proto.cluster.refinement.decided import (
     TimeOutTaken,
     said,
 )
-from kafka_proto.cluster.refinement.departures import BY_VERSION
-from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries
+from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
+from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries, depart
+from kafka_proto.cluster.refinement.ends import answer_end_txn, end_txn, take_marker_answer, time_out_transaction
+from kafka_proto.cluster.refinement.entries import (
+    become_follower,
+    commit_txn_log_append,
+    crash,
+    elect_leader,
+    load_txn_log,
+    refuse_append,
+)
+from kafka_proto.cluster.refinement.requests import (
+    continue_producer,
+    give_idempotent_id,
+    receive_add_partitions_request,
+    receive_init_pid_request,
+    rotate_producer_id,
+    verify_partitions,
+)
 from kafka_proto.requests import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnResponse,
     EndTxnResponse,
     InitProducerIdResponse,
 )
+
+NAME = "transactions/diary-02/coordinators"
+GIVEN = ("tc_log_metadata", "tc_log", "pid_source")
+"""The environment's variables: who leads, what the log has, and the next free producer id."""
+OF_THE_SPEC: Next = (
+    receive_init_pid_request, receive_add_partitions_request, commit_txn_log_append, (elect_leader, become_follower),
+)
+BEYOND: Next = (
+    continue_producer, rotate_producer_id, give_idempotent_id, verify_partitions, end_txn, answer_end_txn,
+    time_out_transaction, refuse_append, take_marker_answer, load_txn_log, crash,
+)
+"""What Kafka's coordinators do and diary 02's do not."""
+
+
+def departing(k: CoordinatorNames) -> Next:
+    """Return the departures of a version as extension actions."""
+    known = (EVERY[name] for name in k.departures)
+    return tuple(action(one.name, each("brokers"), reason=one.reason)(partial(depart, one.name)) for one in known)
+
+
+def extensions(k: CoordinatorNames) -> Mapping[str, str]:
+    """Return the names of the extension actions of a version, and why the truth has each."""
+    return reasons((*BEYOND, *departing(k)))
+
+
+def build(k: CoordinatorNames, start: Mapping[str, Value]) -> Model:
+    """Return the spec of a version's coordinators, which start in a state where nothing was asked yet."""
+    relation = (*OF_THE_SPEC, *BEYOND, *departing(k))
+    return Model(NAME, processes(relation, k), ({**start, "event": None, "owes": (), "decided": ()},), BAG)
+
 
 ANSWERS = (InitProducerIdResponse, AddPartitionsToTxnResponse, AddOffsetsToTxnResponse, EndTxnResponse)
 MOST_STEPS = 16
@@ -129,8 +179,8 @@ def refinement(
     )
     mapping = CoordinatorMapping(k, placement, logs, block_size)
     return Refinement(
-        spec.build(k, mapping.slots(View(start))), mapping.abstract, extensions=spec.extensions(k), steps=MOST_STEPS,
-        by=BY, given=spec.GIVEN, told=mapping.told,
+        build(k, mapping.slots(View(start))), mapping.abstract, extensions=extensions(k), steps=MOST_STEPS,
+        by=BY, given=GIVEN, told=mapping.told,
     )
 
 
