@@ -1,6 +1,6 @@
 """Pulsar's topic compaction as the module `compaction` specifies it.
 
-Rooms: `records`; decisions in `compactor` and `reader`; `versions`; the spec composition in `spec`; `properties`;
+Rooms: `records`; decisions in `compactor`; `versions`; the spec composition in `spec`; `properties`;
 `models`.
 """
 

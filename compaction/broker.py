@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from compaction import compactor, reader
+from compaction import compactor
 from compaction.bookkeeper import BOOKKEEPER
 from compaction.clients import BROKER
-from compaction.compactor import TRANSITIONS, CompactorState
+from compaction.compactor import TRANSITIONS, CompactorState, Position
 from compaction.messages import (
     AddEntries,
     CreateLedger,
@@ -33,7 +33,6 @@ from compaction.messages import (
     Send,
     SendReceipt,
 )
-from compaction.reader import Position
 from compaction.records import Cursor, PhaseOneResult, TopicEntry
 from compaction.versions import CompactionVersion
 from harness.model import Actor, Message, Turn, fresh, persisted, volatile
@@ -237,7 +236,7 @@ class CompactingBroker(TopicBroker):
         Where the ledger has nothing left, a position below the horizon becomes the horizon.
         """
         ledger = None if local.contents is None else tuple(entry.id for entry in local.contents)
-        found = reader.next_message(request.position, ledger, local.horizon, local.end)
+        found = compactor.next_message(request.position, ledger, local.horizon, local.end)
         if found is None:
             is_below = ledger is not None and request.position.last < local.horizon
             return ((), Position(local.horizon), local.context) if is_below else None

@@ -11,7 +11,7 @@ from harness.model import FrozenMap, Local, Message, Part, Parts, absent_if_none
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.leader.state import LeaderState, SupportedOperation
+from kafka_proto.broker.leader.verification import LeaderState, SupportedOperation
 from kafka_proto.broker.messages import Asker, Request
 from kafka_proto.requests import Error
 

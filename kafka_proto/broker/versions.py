@@ -13,10 +13,10 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator import add_partitions, end_txn, init_producer_id, loading, transaction_log
+from kafka_proto.broker.coordinator import add_partitions, end_txn, init_producer_id, loading, transaction
 from kafka_proto.broker.coordinator.coordinator import CoordinatorDecisions
 from kafka_proto.broker.group import coordinator as group
-from kafka_proto.broker.leader import appending, fetching, state, verification
+from kafka_proto.broker.leader import appending, fetching, verification
 from kafka_proto.broker.leader.admission import LeaderDecisions
 from kafka_proto.errors import Error
 from kafka_proto.log import forget_deleted_producers, open_from_start
@@ -52,7 +52,7 @@ class BrokerVersion:
         """
         coordinator = attrs.evolve(self.coordinator, abort_fenced=end_txn.abort_fenced)
         if level == 0:
-            coordinator = attrs.evolve(coordinator, can_log=transaction_log.can_log_old_clients)
+            coordinator = attrs.evolve(coordinator, can_log=transaction.can_log_old_clients)
         return attrs.evolve(self, name=f"{self.name}/level-{level}", coordinator=coordinator)
 
 
@@ -69,7 +69,7 @@ KIP_360 = BrokerVersion(
     ),
     LeaderDecisions(
         operation=verification.no_operation,
-        has_open=state.has_open_transaction,
+        has_open=verification.has_open_transaction,
         start_verification=verification.start,
         check_verified=appending.take_unverified,
         check_sequence=appending.check_sequence,
@@ -132,7 +132,7 @@ KIP_890 = KIP_890_PART_1.changed(
     },
     {
         "operation": verification.add_or_verify_operation,
-        "has_open": state.has_open_transaction_of_epoch,
+        "has_open": verification.has_open_transaction_of_epoch,
         "check_verified": appending.check_open_in_epoch_or_guard,
         "unverified_produce": verification.unverified_produce_retriable,
         "after_deletion": fetching.forget_nothing,

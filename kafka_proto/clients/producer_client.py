@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto.broker.ghosts import MOST_NUMBERED, offset, record, text_of
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.broker.look_ups import UNKNOWN, about_of
 from kafka_proto.broker.messages import LeaderResponse, LookUp, Response
 from kafka_proto.broker.placement import Placement

@@ -12,7 +12,7 @@ from typing import TypeVar
 from harness.model import Reason
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Noted, Span, committed_offsets
-from kafka_proto.broker.group.offsets import Offsets, load
+from kafka_proto.broker.group.coordinator import Offsets, load
 from kafka_proto.log import NO_PRODUCER_ID, Marker, PartitionLog, RecordBatch, batches_between
 
 T = TypeVar("T")

@@ -16,8 +16,7 @@ import attrs
 
 from harness.model import View
 from kafka_proto.broker.controller import PARTITION, Partition
-from kafka_proto.broker.coordinator.transaction import TransactionMetadata
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, last_entries
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TransactionRecord, last_entries
 from kafka_proto.broker.logs.local import RECORDS, Records
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import LEADER, METADATA

@@ -22,7 +22,6 @@ from kafka_proto.clients import administrator, application, reader
 from kafka_proto.clients.producer import FAMILIES
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
-from kafka_proto.cluster.epochs import used_up
 from kafka_proto.cluster.logs import LocalLogs, Logs, ReplicatedLogs
 from kafka_proto.cluster.properties import properties
 from kafka_proto.cluster.refinement import refinement
@@ -102,7 +101,7 @@ def build(
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
-    begun = used_up(placement, sizes["epochs"])
+    begun = composition.used_up(placement, sizes["epochs"])
     roles = {
         b: composition.roles_of(b, version, placement, times_out="transaction" in timeouts, begun=begun)
         for b in placement.brokers

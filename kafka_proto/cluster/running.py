@@ -16,8 +16,7 @@ from harness.model import FrozenMap, Local, Part, Turn, durable, survivor
 from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
-from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.offsets import Offsets
+from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.logs.local import LocalLog, Records

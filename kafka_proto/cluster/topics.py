@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import attrs
 
 from harness.model import EntryKind, LogEntry, LogMark, ShownLog, Value, View
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, last_entries
+from kafka_proto.broker.coordinator.transaction import TransactionRecord, last_entries
 from kafka_proto.broker.ghosts import Cause
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.reader import ReaderState
 from kafka_proto.cluster.logs import Logs, itself

@@ -17,7 +17,7 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split

@@ -9,7 +9,7 @@ import attrs
 
 from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import log, truncation
+from kafka_proto.replication import truncation
 from kafka_proto.replication.messages import (
     FetchRequest,
     FetchResponse,
@@ -17,6 +17,7 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
+from kafka_proto.replication.records import last_epoch
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState, Response, then, truncated
 
 
@@ -51,7 +52,7 @@ def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Repl
     """Ask the leader where its log leaves the epoch of the last record that is kept so far."""
     assert announced.leader is not None
     request = k.to(
-        announced.leader, OffsetsForLeaderEpochRequest, leader_epoch=log.last_epoch(s.log[: s.cut]),
+        announced.leader, OffsetsForLeaderEpochRequest, leader_epoch=last_epoch(s.log[: s.cut]),
         current_leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch, correlation=s.correlation + 1,
     )
     after = attrs.evolve(s, request=request, correlation=request.correlation)
@@ -91,7 +92,7 @@ def fetch(k: Replica, s: ReplicaState) -> ReplicaOutcome:
         return ReplicaOutcome(s)
     request = k.to(
         s.leader, FetchRequest, fetch_offset=len(s.log), current_leader_epoch=s.leader_epoch,
-        last_fetched_epoch=log.last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
+        last_fetched_epoch=last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
         correlation=s.correlation + 1,
     )
     return ReplicaOutcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))

@@ -11,7 +11,7 @@ from harness.model import FrozenMap, Message, Value
 from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
-from kafka_proto.replication import log, truncation
+from kafka_proto.replication import truncation
 from kafka_proto.replication.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -20,7 +20,7 @@ from kafka_proto.replication.messages import (
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochResponse,
 )
-from kafka_proto.replication.records import Isr, ReplicaEntry, members
+from kafka_proto.replication.records import Isr, ReplicaEntry, members, record_at
 from kafka_proto.replication.replica_state import (
     Completed,
     Fetched,
@@ -230,4 +230,4 @@ def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, ReplicaEntry 
         return Error.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):
         return Error.OFFSET_NOT_AVAILABLE, None
-    return Error.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None
+    return Error.NONE, record_at(s.log, offset) if offset < s.high_watermark else None

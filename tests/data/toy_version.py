@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.transactions.decisions.coordinator import DiaryOutcome, add_partitions
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest
-from kafka_proto.transactions.records import TxnMetadata
+from kafka_proto.transactions.records import AddPartitionsToTxnRequest, TxnMetadata
 from kafka_proto.transactions.versions import REPAIRED
 
 

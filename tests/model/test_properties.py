@@ -15,15 +15,20 @@ from support.searches.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
 from kafka_proto.requests import TxnState
-from kafka_proto.transactions.messages import (
+from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
+from kafka_proto.transactions.records import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    Callback,
+    ClientPhase,
+    ClientRecord,
+    Entry,
     InitPidRequest,
     InitPidResponse,
+    LogMetadata,
     SpecError,
+    TxnMetadata,
 )
-from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
-from kafka_proto.transactions.records import Callback, ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.diary_01 import WITNESSES as RETRIES
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_proto import errors
 from kafka_proto.errors import CODES, Code, Error
-from kafka_proto.transactions.messages import SpecError as TransactionError
+from kafka_proto.transactions.records import SpecError as TransactionError
 
 KAFKAS = Path(__file__).parents[1] / "data" / "kafka" / "errors.csv"
 """All of the enum `Errors` (4.0), with the exception of each and whether that is a RetriableException."""

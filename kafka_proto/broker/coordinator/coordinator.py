@@ -22,10 +22,11 @@ from kafka_proto.broker.coordinator.transaction import (
     Outcome,
     ProducerIds,
     TransactionMetadata,
+    TransactionRecord,
     TxnState,
+    can_log_any,
     prepare,
 )
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, can_log_any
 from kafka_proto.errors import Error
 from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.requests import (

@@ -25,8 +25,18 @@ from kafka_proto.broker.coordinator.coordinator import (
     Waiting,
 )
 from kafka_proto.broker.coordinator.loading import load
-from kafka_proto.broker.coordinator.transaction import AT_REST, Answer, Block, Outcome, ProducerIds, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
+from kafka_proto.broker.coordinator.transaction import (
+    AT_REST,
+    Answer,
+    Block,
+    Outcome,
+    ProducerIds,
+    TransactionRecord,
+    TxnState,
+    ghosts_after,
+    ghosts_of,
+    last_entries,
+)
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import BLOCKS, COORDINATOR, METADATA, CoordinatorState, GivenBlocks, exists, known, now

@@ -17,7 +17,7 @@ from kafka_proto.broker.group import rebalance
 from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata
 from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
 from kafka_proto.broker.leader.role import Handler, MarkerAnswers, PartitionLeader
-from kafka_proto.broker.leader.state import NO_GUARD, Origin, SupportedOperation
+from kafka_proto.broker.leader.verification import NO_GUARD, Origin, SupportedOperation
 from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, exists, known, now

@@ -7,8 +7,13 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.broker.leader.fetching import known_time
-from kafka_proto.broker.leader.state import LeaderState, Origin, SupportedOperation, Verification
-from kafka_proto.broker.leader.verification import VerificationStarted
+from kafka_proto.broker.leader.verification import (
+    LeaderState,
+    Origin,
+    SupportedOperation,
+    Verification,
+    VerificationStarted,
+)
 from kafka_proto.log import NO_PRODUCER_ID, PartitionLog, ProducerState, RecordBatch, append
 from kafka_proto.requests import Error, ProduceRequest, is_internal
 

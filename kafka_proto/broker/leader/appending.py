@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from kafka_proto.broker.leader.state import NO_GUARD, Verification
+from kafka_proto.broker.leader.verification import NO_GUARD, Verification
 from kafka_proto.log import (
     MAX_EPOCH,
     MAX_SEQUENCE,

@@ -16,8 +16,14 @@ from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching
 from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.broker.leader.appending import marker_of
-from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation
-from kafka_proto.broker.leader.verification import unverified, verification_request
+from kafka_proto.broker.leader.verification import (
+    NO_GUARD,
+    LeaderState,
+    Origin,
+    SupportedOperation,
+    unverified,
+    verification_request,
+)
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now

@@ -9,8 +9,7 @@ import attrs
 
 from kafka_proto.requests import TxnState
 from kafka_proto.transactions.decisions.coordinator import DiaryOutcome, transition
-from kafka_proto.transactions.messages import SpecError
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, SpecError, TxnMetadata
 
 E = TypeVar("E", bound=Entry)
 

@@ -11,23 +11,21 @@ from typing import TypeVar
 import attrs
 
 from kafka_proto.requests import TxnState
-from kafka_proto.transactions.messages import (
+from kafka_proto.transactions.records import (
+    FINISHED,
+    PREPARED,
+    VALID_PREVIOUS,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    Callback,
+    Entry,
     InitPidRequest,
     InitPidResponse,
     Request,
     Response,
     SpecError,
-    answer,
-)
-from kafka_proto.transactions.records import (
-    FINISHED,
-    PREPARED,
-    VALID_PREVIOUS,
-    Callback,
-    Entry,
     TxnMetadata,
+    answer,
     fresh_metadata,
 )
 

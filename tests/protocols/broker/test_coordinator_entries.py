@@ -23,9 +23,9 @@ from kafka_proto.broker.coordinator.transaction import (
     CachedTransaction,
     ProducerIds,
     TransactionMetadata,
+    TransactionRecord,
     TxnState,
 )
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion, version_of
 from kafka_proto.log import MAX_EPOCH
 from kafka_proto.requests import Error

@@ -36,10 +36,10 @@ from kafka_proto.broker.coordinator.transaction import (
 from kafka_proto.broker.group.coordinator import refused_commit
 from kafka_proto.broker.leader.admission import admit, check
 from kafka_proto.broker.leader.appending import check_marker, check_marker_strictly
-from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
+from kafka_proto.broker.leader.verification import NO_GUARD, LeaderState, Origin
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.conformance.cluster import PlayedCluster
+from kafka_proto.conformance.playing import PlayedCluster
 from kafka_proto.log import EMPTY_LOG, MAX_EPOCH, Marker, ProducerState, RecordBatch, append, marker_batch
 from kafka_proto.requests import Error
 

@@ -17,7 +17,7 @@ from kafka_proto.broker.group.role import GroupRole as Role
 from kafka_proto.broker.parts import GroupCoordinatorState
 from kafka_proto.broker.versions import KIP_360
 from kafka_proto.cluster import composition
-from kafka_proto.conformance.cluster import CLIENT
+from kafka_proto.conformance.playing import CLIENT
 from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 E = Error

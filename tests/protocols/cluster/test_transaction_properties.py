@@ -13,11 +13,14 @@ from support.searches.spec_states import state
 
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction import (
+    CachedTransaction,
+    TransactionMetadata,
+    TransactionRecord,
+    TxnState,
+)
 from kafka_proto.broker.ghosts import Cause, offset
-from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.offsets import OffsetRecord, load, replay
+from kafka_proto.broker.group.coordinator import GroupCoordinator, OffsetRecord, load, replay
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, LeaderState

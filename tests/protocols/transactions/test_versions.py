@@ -14,8 +14,7 @@ from support.paths import ROOT
 
 from harness.model import departed
 from kafka_proto.requests import TxnState
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, SpecError
-from kafka_proto.transactions.records import TxnMetadata
+from kafka_proto.transactions.records import AddPartitionsToTxnRequest, SpecError, TxnMetadata
 from kafka_proto.transactions.versions import DEPARTURES, DIARY_01, DIARY_02, GIST, REPAIRED
 
 REGISTER = '    spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),\n'

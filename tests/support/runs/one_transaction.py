@@ -13,9 +13,9 @@ from kafka_proto.broker.coordinator.transaction import (
     CachedTransaction,
     ProducerIds,
     TransactionMetadata,
+    TransactionRecord,
     TxnState,
 )
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.requests import Error, InitProducerIdRequest
 
