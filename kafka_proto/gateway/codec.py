@@ -41,9 +41,9 @@ class Source:
 
     __slots__ = ("at", "data", "elements")
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: bytes) -> None:
         self.data = data
-        self.at = at
+        self.at = 0
         self.elements = MOST_ELEMENTS
 
     @property

@@ -11,15 +11,7 @@ from harness.model import FrozenMap, Message, Value
 from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
-from kafka_proto.replication import truncation
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    OffsetsForLeaderEpochResponse,
-)
+from kafka_proto.replication import messages, truncation
 from kafka_proto.replication.records import Isr, ReplicaEntry, members, record_at
 from kafka_proto.replication.replica_state import (
     Completed,
@@ -35,7 +27,7 @@ from kafka_proto.replication.replica_state import (
 )
 
 
-def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
+def become_leader(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
     after = attrs.evolve(
         s, leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
@@ -79,15 +71,15 @@ def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | No
     if fenced and request.current_leader_epoch > s.leader_epoch:
         return None, None
     error = Error.FENCED_LEADER_EPOCH if fenced else Error.NONE
-    if isinstance(request, FetchRequest):
+    if isinstance(request, messages.FetchRequest):
         return (None, fetched(k, s, request, error)) if fenced else k.version.answer_fetch(k, s, request)
     return None, k.to(
-        request.source, OffsetsForLeaderEpochResponse, error=error, broker_epoch=request.broker_epoch,
+        request.source, messages.OffsetsForLeaderEpochResponse, error=error, broker_epoch=request.broker_epoch,
         answer=None if fenced else k.version.look_up(s.log, request.leader_epoch), correlation=request.correlation,
     )
 
 
-def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
+def answer_fetch(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
     """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
     if fetch.fetch_offset < len(s.log):
@@ -97,7 +89,7 @@ def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     return heard, None
 
 
-def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
+def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
     """KIP-320's first try: as above, unless the follower has to truncate first."""
     if not truncation.diverges(s.log, fetch.fetch_offset, fetch.last_fetched_epoch):
         return answer_fetch(k, s, fetch)
@@ -106,11 +98,11 @@ def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchReque
 
 
 def fetched(
-    k: Replica, s: ReplicaState, fetch: FetchRequest, error: Error, entry: ReplicaEntry | None = None
-) -> FetchResponse:
+    k: Replica, s: ReplicaState, fetch: messages.FetchRequest, error: Error, entry: ReplicaEntry | None = None
+) -> messages.FetchResponse:
     """Return the answer to a fetch."""
     return k.to(
-        fetch.source, FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
+        fetch.source, messages.FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
         broker_epoch=fetch.broker_epoch, correlation=fetch.correlation,
     )
 
@@ -199,13 +191,13 @@ def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> ReplicaOutcome:
     """Propose an ISR to the controller. From now on the proposed members count, too (KIP-497)."""
     known = {follower: heard.broker_epoch for follower, heard in s.followers.items() if follower in isr}
     proposal = k.to(
-        k.controller, AlterPartitionRequest, leader_epoch=s.leader_epoch, new_isr=isr,
+        k.controller, messages.AlterPartitionRequest, leader_epoch=s.leader_epoch, new_isr=isr,
         partition_epoch=s.partition_epoch, broker_epochs=FrozenMap({**known, k.name: s.broker_epoch}),
     )
     return ReplicaOutcome(attrs.evolve(s, proposal=proposal), (proposal,), detail=members(isr))
 
 
-def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> ReplicaOutcome:
+def learn_isr(k: Replica, s: ReplicaState, answer: messages.AlterPartitionResponse) -> ReplicaOutcome:
     """Learn what the controller made of a proposal: a newer ISR, or that it refuses a member that was started again."""
     if not leads(k, s) or answer.leader_epoch != s.leader_epoch:
         return ReplicaOutcome(s, detail=f"epoch {answer.leader_epoch} is over")

@@ -13,17 +13,9 @@ import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.ghosts import Cause
-from kafka_proto.broker.leader import fetching
+from kafka_proto.broker.leader import fetching, verification
 from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.broker.leader.appending import marker_of
-from kafka_proto.broker.leader.verification import (
-    NO_GUARD,
-    LeaderState,
-    Origin,
-    SupportedOperation,
-    unverified,
-    verification_request,
-)
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now
@@ -133,7 +125,7 @@ class PartitionLeader(Role):
 
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state without the log; a guard that was given is never given again."""
-        return local.put(LEADER[p], LeaderState(guards=local[LEADER[p]].guards))
+        return local.put(LEADER[p], verification.LeaderState(guards=local[LEADER[p]].guards))
 
     def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
         return local.put(LEADER[p], appended(local[LEADER[p]], record))
@@ -187,7 +179,7 @@ class PartitionLeader(Role):
         """Append a batch, after the coordinator is asked where the version wants that."""
         where = LEADER[request.partition]
         is_led = request.partition in self.partitions
-        leader = local[where] if is_led else LeaderState()
+        leader = local[where] if is_led else verification.LeaderState()
         admitted = admit(self.version.leader, leader, request, now=now(local))
         if admitted.error is not Error.NONE:
             return self.reply(local, message, ProduceResponse(admitted.error))
@@ -202,9 +194,9 @@ class PartitionLeader(Role):
         """Ask the coordinator whether a partition is part of a transaction, or to make it so, where there is a guard.
         """
         operation = self.version.leader.operation(api, message.request.version)
-        if operation is None or guard == NO_GUARD:
-            return self.verified_append(local, message, NO_GUARD)
-        request = verification_request(operation, message.request.transactional_id, *producer, partition)
+        if operation is None or guard == verification.NO_GUARD:
+            return self.verified_append(local, message, verification.NO_GUARD)
+        request = verification.verification_request(operation, message.request.transactional_id, *producer, partition)
         local, sent = self.others.ask(
             local, self.role, request, message.transaction, client=message, partition=partition,
             guard=guard, operation=operation,
@@ -216,12 +208,12 @@ class PartitionLeader(Role):
         message, operation = asked.client, asked.operation
         assert message is not None and operation is not None
         (found,) = response.errors.values()
-        error = unverified(found, operation)
+        error = verification.unverified(found, operation)
         if error is not Error.NONE:
             return self.reply(local, message, self.unverified(message.request, error, operation))
         return self.verified_append(local, message, asked.guard)
 
-    def unverified(self, request: Any, error: Error, operation: SupportedOperation) -> Value:
+    def unverified(self, request: Any, error: Error, operation: verification.SupportedOperation) -> Value:
         return ProduceResponse(self.version.leader.unverified_produce(error, operation))
 
     def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
@@ -232,10 +224,10 @@ class PartitionLeader(Role):
         batch = request.batch
         if batch.timestamp < 0 and (clock := now(local)):
             batch = attrs.evolve(batch, timestamp=clock)
-        return self.append(local, message, request.partition, batch, Origin.CLIENT, guard)
+        return self.append(local, message, request.partition, batch, verification.Origin.CLIENT, guard)
 
     def append(
-        self, local: Local, message: Request, p: str, batch: RecordBatch, origin: Origin, guard: int
+        self, local: Local, message: Request, p: str, batch: RecordBatch, origin: verification.Origin, guard: int
     ) -> Effect:
         """Append a batch if it may be, or wait with who sent it before."""
         mine = local[LEADER[p]]

@@ -15,14 +15,8 @@ from harness.model import Local, Message, Parts, Turn, Value
 from kafka_proto.broker.parts import METADATA, NOBODY, LeaderAndEpoch
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
 from kafka_proto.errors import Error
-from kafka_proto.replication import leading, partition, replica_state
+from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.messages import (
-    BrokerRegistrationRequest,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionMessage,
-)
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, leads
 
 REPLICA = Parts("replica", ReplicaState)
@@ -52,7 +46,7 @@ class ReplicatedLog(Log):
         self.numbered = (METADATA, *self.parts)
 
     def registration(self, local: Local) -> Message:
-        return BrokerRegistrationRequest(local[METADATA].broker_epoch, source=self.name, dest=CONTROLLER)
+        return messages.BrokerRegistrationRequest(local[METADATA].broker_epoch, source=self.name, dest=CONTROLLER)
 
     def restarted(self, local: Local) -> Local:
         """Start again from what is on disk, or from nothing where the disk is lost."""
@@ -103,15 +97,15 @@ class ReplicatedLog(Log):
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:
-            case LeaderAndIsrRequest():
+            case messages.LeaderAndIsrRequest():
                 return self.receive_leader_and_isr(local, message)
-            case PartitionMessage(partition=str(p)) if p in self.hosts:
+            case messages.PartitionMessage(partition=str(p)) if p in self.hosts:
                 outcome = partition.receive(self.hosts[p], local[REPLICA[p]], message)
                 if outcome is not None:
                     return self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
         return None
 
-    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
+    def receive_leader_and_isr(self, local: Local, announced: messages.LeaderAndIsrRequest) -> Turn[Local]:
         """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
         p = announced.partition
         assert p is not None
@@ -126,7 +120,7 @@ class ReplicatedLog(Log):
         if p in self.hosts:
             outcome = partition.obey(self.hosts[p], local[REPLICA[p]], announced)
             return self.turn(action, who, local, p, outcome)
-        heard = LeaderAndIsrResponse(
+        heard = messages.LeaderAndIsrResponse(
             announced.leader_epoch, announced.broker_epoch, source=self.name, dest=announced.source, partition=p
         )
         return Turn(action, who, local, (heard,) if announced.again else ())

@@ -14,15 +14,9 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
+from kafka_proto import requests
 from kafka_proto.log import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from kafka_proto.requests import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    TxnOffsetCommitRequest,
-)
+from kafka_proto.requests import Error
 
 
 @attrs.frozen
@@ -69,7 +63,8 @@ FAMILIES = {
 
 
 TransactionalRequest = (
-    InitProducerIdRequest | AddPartitionsToTxnRequest | AddOffsetsToTxnRequest | EndTxnRequest | TxnOffsetCommitRequest
+    requests.InitProducerIdRequest | requests.AddPartitionsToTxnRequest | requests.AddOffsetsToTxnRequest
+    | requests.EndTxnRequest | requests.TxnOffsetCommitRequest
 )
 
 

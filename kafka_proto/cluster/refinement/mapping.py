@@ -22,15 +22,7 @@ from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, METADATA, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.cluster.logs import Kept, Logs
-from kafka_proto.cluster.refinement.decided import (
-    NONE,
-    AppendUnderWay,
-    KnownTransaction,
-    MarkersTaken,
-    RequestTaken,
-    TimeOutTaken,
-    said,
-)
+from kafka_proto.cluster.refinement import decided
 from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries, depart
 from kafka_proto.cluster.refinement.ends import answer_end_txn, end_txn, take_marker_answer, time_out_transaction
@@ -114,9 +106,9 @@ BY: Mapping[str, tuple[str, ...]] = {
 class SeenTransaction:
     """What diary 02 knows of a transactional id at a coordinator."""
 
-    metadata: KnownTransaction | None = None
-    transition: KnownTransaction | None = None
-    append: AppendUnderWay | None = None
+    metadata: decided.KnownTransaction | None = None
+    transition: decided.KnownTransaction | None = None
+    append: decided.AppendUnderWay | None = None
     failed_fence: bool = False
 
 
@@ -128,17 +120,17 @@ def seen_of(state: CoordinatorState) -> FrozenMap[str, SeenTransaction]:
 def seen(cache: Coordinator, tid: str) -> SeenTransaction:
     """Return what is seen of a transactional id. While its markers are written, what it becomes then is pending."""
     cached = cache.transactions[tid]
-    metadata = KnownTransaction.of(cached.metadata)
+    metadata = decided.KnownTransaction.of(cached.metadata)
     waiting = cache.waiting.get(tid)
     if waiting is None or waiting.outcome.entry is None:
         pending = cached.pending_state
         transition = attrs.evolve(metadata, state=pending) if pending is not None else None
         return SeenTransaction(metadata, transition, None, cached.has_failed_epoch_fence)
-    append = AppendUnderWay(fences=waiting.outcome.fences)
+    append = decided.AppendUnderWay(fences=waiting.outcome.fences)
     if waiting.request is not None:
-        then = said(response(waiting.request, waiting.outcome.answer))
-        append = AppendUnderWay(waiting.token.client, then, waiting.outcome.fences)
-    entry = KnownTransaction.of(waiting.outcome.entry)
+        then = decided.said(response(waiting.request, waiting.outcome.answer))
+        append = decided.AppendUnderWay(waiting.token.client, then, waiting.outcome.fences)
+    entry = decided.KnownTransaction.of(waiting.outcome.entry)
     return SeenTransaction(metadata, entry, append, cached.has_failed_epoch_fence)
 
 
@@ -159,7 +151,7 @@ def logged(kept: Kept) -> FrozenMap[str, LoggedEntries]:
         if record.entry is None:
             found.pop(tid, None)
             continue
-        entry = KnownTransaction.of(record.entry)
+        entry = decided.KnownTransaction.of(record.entry)
         before = found[tid].committed if tid in found else None
         found[tid] = LoggedEntries(entry, entry if at < committed else before)
     return FrozenMap(found)
@@ -225,7 +217,7 @@ class CoordinatorMapping:
         if b not in self.k.brokers:
             return {}
         owes = tuple(sorted(
-            (message.dest, said(message.response)) for message in step.sent
+            (message.dest, decided.said(message.response)) for message in step.sent
             if isinstance(message, Response) and isinstance(message.response, ANSWERS)
         ))
         return {"event": self.taken(view, b, step), "owes": owes}
@@ -234,11 +226,11 @@ class CoordinatorMapping:
         """Return what a coordinator took in a step; None where it took nothing."""
         message: Message | None = step.consumed
         if step.action == TRANSACTION_TIMEOUT:
-            return TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))
+            return decided.TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))
         if isinstance(message, Request) and isinstance(message.request, REQUESTS):
             tid = message.request.transactional_id
-            offered = self.offered(view, b, self.k.home[tid]) if tid is not None else NONE
-            return RequestTaken(b, message.source, message.request, offered)
+            offered = self.offered(view, b, self.k.home[tid]) if tid is not None else decided.NONE
+            return decided.RequestTaken(b, message.source, message.request, offered)
         if not isinstance(message, Response):
             return None
         asked = CONNECTIONS.of(view, b).asked.get(message.correlation)
@@ -248,7 +240,7 @@ class CoordinatorMapping:
             return None
         then = {p: after_marker(error) for p, error in message.response.errors.items()}
         markers = asked.message.request
-        return MarkersTaken(
+        return decided.MarkersTaken(
             b, asked.transactional_id, frozenset(p for p in then if then[p] is AfterMarker.DONE),
             AfterMarker.GIVE_UP in then.values(), markers.producer_epoch, markers.coordinator_epoch,
         )

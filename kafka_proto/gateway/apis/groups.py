@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from kafka_proto import requests
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
@@ -20,28 +21,17 @@ from kafka_proto.gateway.context import (
     number,
     told,
 )
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    Error,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    MemberIdentity,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    SyncGroupRequest,
-    TxnOffsetCommitRequest,
-)
+from kafka_proto.requests import Error
 
-heartbeat = answering(HeartbeatRequest)
+heartbeat = answering(requests.HeartbeatRequest)
 
 
 def join_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let a member join; its answer comes with the new generation."""
     message = request.message
     found = yield from ask(asking(
-        JoinGroupRequest, request, rebalance_timeout_ms=message.get("rebalance_timeout", message["session_timeout"]),
+        requests.JoinGroupRequest, request,
+        rebalance_timeout_ms=message.get("rebalance_timeout", message["session_timeout"]),
         group_instance_id=message.get("group_instance_id"), client_id=request.client_id or "",
         protocols=tuple((protocol["name"], protocol["metadata"]) for protocol in message["protocols"])))
     return told(found, members=tuple(
@@ -52,15 +42,15 @@ def join_group(here: AskedBroker, request: WireRequest) -> Handling:
 def sync_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Take the leader's assignments, and tell a member its own."""
     assignments = tuple((given["member_id"], given["assignment"]) for given in request.message["assignments"])
-    return told((yield from ask(asking(SyncGroupRequest, request, assignments=assignments))))
+    return told((yield from ask(asking(requests.SyncGroupRequest, request, assignments=assignments))))
 
 
 def leave_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let members go, from version 3 on several of them, each with its own error."""
     message = request.message
     leaving = message["members"] if request.version >= 3 else (message,)
-    found = yield from ask(asking(LeaveGroupRequest, request, members=tuple(
-        MemberIdentity(member["member_id"], member.get("group_instance_id")) for member in leaving)))
+    found = yield from ask(asking(requests.LeaveGroupRequest, request, members=tuple(
+        requests.MemberIdentity(member["member_id"], member.get("group_instance_id")) for member in leaving)))
     return told(found, members=tuple(map(told, found.members)))
 
 
@@ -69,12 +59,13 @@ NO_EPOCH = -1
 
 def offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group."""
-    return _committed(OffsetCommitRequest, request, generation_id=request.message["generation_id_or_member_epoch"])
+    generation_id = request.message["generation_id_or_member_epoch"]
+    return _committed(requests.OffsetCommitRequest, request, generation_id=generation_id)
 
 
 def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
-    return _committed(TxnOffsetCommitRequest, request)
+    return _committed(requests.TxnOffsetCommitRequest, request)
 
 
 def _committed(kind: type, request: WireRequest, **more: Any) -> Handling:
@@ -107,7 +98,7 @@ def _fetched(
 ) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
     """Look up what a group has where its coordinator has read its log; else each offset, and the whole, is refused."""
     error, topics = Error.NONE, group["topics"]
-    if not here.cluster.leads(here.name, OFFSETS_PARTITION):
+    if not here.cluster.leads(here.name, requests.OFFSETS_PARTITION):
         error = Error.COORDINATOR_LOAD_IN_PROGRESS if here.loads_groups else Error.NOT_COORDINATOR
     elif topics is None:
         known = here.cluster.groups(here.name).offsets.committed
@@ -116,8 +107,8 @@ def _fetched(
 
     def one(topic: str, index: int, partition: int) -> object:
         if error is not Error.NONE:
-            return Refused(OffsetFetchResponse(error, error))
-        return OffsetFetchRequest(request.version, group["group_id"], named(topic, index), stable)
+            return Refused(requests.OffsetFetchResponse(error, error))
+        return requests.OffsetFetchRequest(request.version, group["group_id"], named(topic, index), stable)
 
     return {"topics": (yield from each(topics or (), "partition_indexes", one, _offset)), "error_code": number(error)}
 

@@ -30,9 +30,9 @@ from kafka_proto.clients.producer.answers import (
     rested,
     without_end,
 )
-from kafka_proto.clients.producer.sending import OFFSETS_PARTITION, ends_unasked, next_call, next_produces
+from kafka_proto.clients.producer.sending import ends_unasked, next_call, next_produces
 from kafka_proto.log import MAX_SEQUENCE
-from kafka_proto.requests import Error
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 JAVA, JAVA39, NEW, OLD = (FAMILIES[name] for name in ("java35", "java39", "tv2", "aiokafka"))
 READY = Producer("tid1", ProducerStatus.READY, 7, 0)
