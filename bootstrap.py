@@ -285,8 +285,10 @@ def site() -> None:
         npm = shutil.which("npm", path=str(BIN)) or "npm"
         step([npm, "pack", "--silent", "--pack-destination", str(parts), PYODIDE],
              f"npm could not fetch {PYODIDE}, Python for browsers; see above")
+    shutil.rmtree(ROOT / "build", ignore_errors=True)  # else the wheel has modules that are gone
     step([str(PYTHON), "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(parts), ".", "attrs"],
          "pip could not build the wheels of the site; see above")
+    shutil.rmtree(ROOT / "build", ignore_errors=True)
     step([str(PYTHON), "-m", "harness.demo.web.site", str(parts), "out/site"], "the site was not built; see above")
     print("the site is in out/site: open index.html, or serve the folder", flush=True)
 

@@ -13,8 +13,8 @@ import attrs
 from harness.simulate.strategies.chance import Seeded
 from kafka_proto.broker.coordinator.transaction import PREPARED
 from kafka_proto.broker.versions import version_of
-from kafka_proto.clients.producer.families import FAMILIES, Family
-from kafka_proto.conformance.notes import DELIVERED, HELD, REPEATED_UNTIL
+from kafka_proto.clients.producer import FAMILIES, Family
+from kafka_proto.conformance.player import DELIVERED, HELD, REPEATED_UNTIL
 from kafka_proto.conformance.playing import PARTITIONS, OfValues
 from kafka_proto.gateway.offer import ADD_PARTITIONS_TO_TXN, RELEASES, WRITE_TXN_MARKERS
 

@@ -30,7 +30,7 @@ from marker_proxy import MarkerProxy
 from harness.record.files import compact, write_atomically
 from kafka_proto.conformance.at_broker import record_at
 from kafka_proto.conformance.files import FORMAT
-from kafka_proto.conformance.verdict import judge
+from kafka_proto.conformance.playing import judge
 
 BROKERS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("3.5.2", 0, ("java35", "rdkafka", "aiokafka")),

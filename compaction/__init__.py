@@ -1,7 +1,6 @@
 """Pulsar's topic compaction as the module `compaction` specifies it.
 
-Rooms: `records`; decisions in `compactor` and `reader`; `versions`; the spec composition in `spec`; `properties`;
-`models`.
+Rooms: `records`; decisions in `compactor`; `versions`; the spec composition in `spec`; `properties`; `models`.
 """
 
 from __future__ import annotations

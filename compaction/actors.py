@@ -13,8 +13,7 @@ from compaction import actor_properties, bookkeeper, broker, clients, messages, 
 from compaction.bookkeeper import BOOKKEEPER, Bookkeeper
 from compaction.broker import CompactingBroker, TopicBroker, keys_of
 from compaction.clients import BROKER, PRODUCER, CompactedReader, PulsarProducer
-from compaction.compactor import CompactorState, first_lost
-from compaction.reader import read_twice
+from compaction.compactor import CompactorState, first_lost, read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
 from compaction.refinement import refinement
 from compaction.trimming_broker import TrimmingBroker

@@ -13,17 +13,7 @@ from enum import StrEnum
 
 import attrs
 
-from compaction.messages import (
-    AddEntries,
-    CreateLedger,
-    DeleteLedger,
-    LedgerCreated,
-    LedgerDeleted,
-    LedgerLoaded,
-    LedgerSealed,
-    LoadLedger,
-    SealLedger,
-)
+from compaction import messages
 from compaction.records import TopicEntry
 from harness.model import Actor, FrozenMap, Message, Turn
 
@@ -76,28 +66,32 @@ class Bookkeeper(Actor[Store]):
 
     def on_message(self, local: Store, message: Message) -> Iterable[Turn[Store]]:
         match message:
-            case CreateLedger():
+            case messages.CreateLedger():
                 new = max(local.ledgers, default=0) + 1
-                answer = LedgerCreated(message.incarnation, new, source=self.name, dest=message.source)
+                answer = messages.LedgerCreated(message.incarnation, new, source=self.name, dest=message.source)
                 yield self.turn("CreateLedger", new, self.stored(local, new, StoredLedger()), answer)
-            case AddEntries():
+            case messages.AddEntries():
                 held = local.ledgers[message.ledger]
                 if held.state in OPEN:
                     written = StoredLedger(LedgerState.WRITTEN, (*held.entries, *message.entries))
                     local = self.stored(local, message.ledger, written)
                 yield self.turn("AddEntries", message.ledger, local)
-            case SealLedger():
+            case messages.SealLedger():
                 held = local.ledgers[message.ledger]
                 if held.state in OPEN:
                     local = self.stored(local, message.ledger, attrs.evolve(held, state=LedgerState.SEALED))
-                sealed = LedgerSealed(message.incarnation, message.ledger, source=self.name, dest=message.source)
+                sealed = messages.LedgerSealed(
+                    message.incarnation, message.ledger, source=self.name, dest=message.source
+                )
                 yield self.turn("SealLedger", message.ledger, local, sealed)
-            case DeleteLedger():
+            case messages.DeleteLedger():
                 after = self.stored(local, message.ledger, StoredLedger(LedgerState.DELETED))
-                gone = LedgerDeleted(message.incarnation, message.ledger, source=self.name, dest=message.source)
+                gone = messages.LedgerDeleted(
+                    message.incarnation, message.ledger, source=self.name, dest=message.source
+                )
                 yield self.turn("DeleteLedger", message.ledger, after, gone)
-            case LoadLedger():
-                loaded = LedgerLoaded(
+            case messages.LoadLedger():
+                loaded = messages.LedgerLoaded(
                     message.incarnation, message.ledger, local.sealed(message.ledger), local.existing,
                     source=self.name, dest=message.source,
                 )

@@ -13,27 +13,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from compaction import compactor, reader
+from compaction import compactor, messages
 from compaction.bookkeeper import BOOKKEEPER
 from compaction.clients import BROKER
-from compaction.compactor import TRANSITIONS, CompactorState
-from compaction.messages import (
-    AddEntries,
-    CreateLedger,
-    DeleteLedger,
-    LedgerCreated,
-    LedgerDeleted,
-    LedgerLoaded,
-    LedgerMessage,
-    LedgerSealed,
-    LoadLedger,
-    ReadRequest,
-    ReadResponse,
-    SealLedger,
-    Send,
-    SendReceipt,
-)
-from compaction.reader import Position
+from compaction.compactor import TRANSITIONS, CompactorState, Position
 from compaction.records import Cursor, PhaseOneResult, TopicEntry
 from compaction.versions import CompactionVersion
 from harness.model import Actor, Message, Turn, fresh, persisted, volatile
@@ -90,7 +73,7 @@ class TopicBroker(Actor[Any]):
             yield from self.compact(local)
         elif not local.asked_to_load:
             context = compactor.recovered(local.cursor)[1]
-            ask = LoadLedger(local.incarnation, context, source=self.name, dest=BOOKKEEPER)
+            ask = messages.LoadLedger(local.incarnation, context, source=self.name, dest=BOOKKEEPER)
             yield self.turn("LoadCompactedTopic", attrs.evolve(local, asked_to_load=True), ask, flush=True)
 
     def compact(self, local: Any) -> Iterable[Turn[Any]]:
@@ -99,35 +82,35 @@ class TopicBroker(Actor[Any]):
 
     def on_message(self, local: Any, message: Message) -> Iterable[Turn[Any]]:
         match message:
-            case Send():
+            case messages.Send():
                 yield self.append(local, message)
-            case ReadRequest():
+            case messages.ReadRequest():
                 if local.loaded and (answer := self.answer(local, message)) is not None:
                     yield Turn("ServeRead", (self.name, message.source), local, (answer,))
-            case LedgerMessage() if message.incarnation != local.incarnation:
+            case messages.LedgerMessage() if message.incarnation != local.incarnation:
                 yield self.turn("IgnoreAnswer", local)
-            case LedgerLoaded():
+            case messages.LedgerLoaded():
                 yield self.load(local, message)
-            case LedgerDeleted() if not local.loaded:
+            case messages.LedgerDeleted() if not local.loaded:
                 left = local.collecting - {message.ledger}
                 yield self.turn("CollectLedger", attrs.evolve(local, collecting=left, loaded=not left))
-            case LedgerDeleted():
+            case messages.LedgerDeleted():
                 yield self.turn("ReceiveLedgerDeleted", self.deleted(local))
-            case LedgerCreated():
+            case messages.LedgerCreated():
                 yield self.write(local, message.ledger)
-            case LedgerSealed():
+            case messages.LedgerSealed():
                 yield self.turn("ReceiveLedgerSealed", self.sealed(local))
 
-    def append(self, local: L, request: Send) -> Turn[L]:
+    def append(self, local: L, request: messages.Send) -> Turn[L]:
         """Append an entry, once, and say so when it is durable."""
-        receipt = SendReceipt(request.entry.id, source=self.name, dest=request.source)
+        receipt = messages.SendReceipt(request.entry.id, source=self.name, dest=request.source)
         if request.entry.id > local.end:
             local = attrs.evolve(local, topic=(*local.topic, request.entry), end=request.entry.id)
         return self.turn("AppendEntry", local, receipt, flush=True)
 
-    def answer(self, local: Any, request: ReadRequest) -> ReadResponse | None:
+    def answer(self, local: Any, request: messages.ReadRequest) -> messages.ReadResponse | None:
         """Answer a reader, or None while there is nothing for it; a request from before a crash is turned away."""
-        unknown = ReadResponse(request.correlation, local.incarnation, source=self.name, dest=request.source)
+        unknown = messages.ReadResponse(request.correlation, local.incarnation, source=self.name, dest=request.source)
         if request.session not in (None, local.incarnation):
             return unknown
         found = self.read(local, request)
@@ -136,15 +119,15 @@ class TopicBroker(Actor[Any]):
         entries, position, ledger = found
         return attrs.evolve(unknown, entries=entries, position=position, ledger=ledger)
 
-    def read(self, local: Any, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
+    def read(self, local: Any, request: messages.ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
         """Return the entries after a reader's position, the position after them, and the ledger they are from."""
         raise NotImplementedError
 
-    def load(self, local: L, answer: LedgerLoaded) -> Turn[L]:
+    def load(self, local: L, answer: messages.LedgerLoaded) -> Turn[L]:
         """Take over what the cursor says, and have the ledgers deleted that it does not name (S11: or leave them)."""
         horizon, context = compactor.recovered(local.cursor)
         gone = compactor.unreferenced(answer.existing, context) if self.version.collects else ()
-        deletes = (DeleteLedger(local.incarnation, n, source=self.name, dest=BOOKKEEPER) for n in gone)
+        deletes = (messages.DeleteLedger(local.incarnation, n, source=self.name, dest=BOOKKEEPER) for n in gone)
         after = self.installed(local, context, answer.entries, horizon)
         after = attrs.evolve(after, collecting=frozenset(gone), loaded=not gone)
         return self.turn("ReceiveLedgerLoaded", after, *deletes)
@@ -166,7 +149,7 @@ class TopicBroker(Actor[Any]):
         action = "CompactorPhaseTwoDeleteLedger"
         if not local.old_ledger:
             return self.turn(action, self.deleted(local))
-        delete = DeleteLedger(local.incarnation, local.old_ledger, source=self.name, dest=BOOKKEEPER)
+        delete = messages.DeleteLedger(local.incarnation, local.old_ledger, source=self.name, dest=BOOKKEEPER)
         return self.turn(action, attrs.evolve(local, deleting=True), delete)
 
     def deleted(self, local: Any) -> Any:
@@ -195,7 +178,7 @@ class CompactingBroker(TopicBroker):
         match local.state:
             case CompactorState.PHASE_ONE if local.end > local.horizon:
                 result = compactor.phase_one(keys_of(local.topic))
-                create = CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
+                create = messages.CreateLedger(local.incarnation, source=self.name, dest=BOOKKEEPER)
                 yield self.effect("CompactorPhaseOne", local, create, phase_one_result=result)
             case CompactorState.UPDATE_CONTEXT:
                 after = attrs.evolve(
@@ -224,20 +207,22 @@ class CompactingBroker(TopicBroker):
         assert local.phase_one_result is not None
         kept = compactor.compacted(keys_of(local.topic), local.phase_one_result, self.retain_null_key)
         written = tuple(entry for entry in local.topic if entry.id in kept)
-        add = AddEntries(ledger, written, source=self.name, dest=BOOKKEEPER)
-        seal = SealLedger(local.incarnation, ledger, source=self.name, dest=BOOKKEEPER)
+        add = messages.AddEntries(ledger, written, source=self.name, dest=BOOKKEEPER)
+        seal = messages.SealLedger(local.incarnation, ledger, source=self.name, dest=BOOKKEEPER)
         return self.turn("WriteLedger", attrs.evolve(local, new_ledger=ledger, written=written), add, seal)
 
     def sealed(self, local: PulsarBroker) -> PulsarBroker:
         return attrs.evolve(local, state=TRANSITIONS[local.state]["CompactorPhaseTwoWrite"])
 
-    def read(self, local: PulsarBroker, request: ReadRequest) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
+    def read(
+        self, local: PulsarBroker, request: messages.ReadRequest
+    ) -> tuple[tuple[TopicEntry, ...], Position, int] | None:
         """Return the next entry, as the spec's comments and invariants have it, or skip what was not kept.
 
         Where the ledger has nothing left, a position below the horizon becomes the horizon.
         """
         ledger = None if local.contents is None else tuple(entry.id for entry in local.contents)
-        found = reader.next_message(request.position, ledger, local.horizon, local.end)
+        found = compactor.next_message(request.position, ledger, local.horizon, local.end)
         if found is None:
             is_below = ledger is not None and request.position.last < local.horizon
             return ((), Position(local.horizon), local.context) if is_below else None

@@ -11,8 +11,8 @@ from itertools import product
 
 import attrs
 
+from compaction.compactor import Position
 from compaction.messages import ReadRequest, ReadResponse, Send, SendReceipt
-from compaction.reader import Position
 from compaction.records import TopicEntry, TopicMessage
 from harness.model import Actor, Kind, Message, Op, Turn, fresh
 

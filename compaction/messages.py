@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import attrs
 
-from compaction.reader import Position
+from compaction.compactor import Position
 from compaction.records import TopicEntry
 from harness.model import Message, fresh
 

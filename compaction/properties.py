@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from compaction import compactor, reader
+from compaction import compactor
 from compaction.compactor import CompactorState
 from compaction.records import NULL_KEY
 from compaction.spec import Constants, keys_of, ledger_of, message_slots, unfinished
@@ -146,7 +146,7 @@ def duplicate_null_key_message(view: View, k: Constants) -> Reason:
     if context == 0:
         return None
     keys, horizon = keys_of(view, k), view["compactionHorizon"]
-    for n in reader.read_twice(ledger_of(view, context), horizon, len(keys)):
+    for n in compactor.read_twice(ledger_of(view, context), horizon, len(keys)):
         if keys[n - 1] == NULL_KEY:
             return (
                 f"a reader gets null-key message {n} twice: from compacted ledger {context}, and from the topic, "

@@ -11,7 +11,7 @@ from itertools import dropwhile
 import attrs
 
 from compaction import compactor
-from compaction.reader import Position
+from compaction.compactor import Position
 from compaction.records import NULL_KEY, NULL_VALUE, PhaseOneResult, TopicEntry
 
 Entries = tuple[TopicEntry, ...]

@@ -14,9 +14,8 @@ import attrs
 from compaction import trimming
 from compaction.bookkeeper import BOOKKEEPER
 from compaction.broker import PulsarBroker, TopicBroker
-from compaction.compactor import CompactorState
+from compaction.compactor import CompactorState, Position
 from compaction.messages import AddEntries, CreateLedger, ReadRequest, SealLedger
-from compaction.reader import Position
 from compaction.records import Cursor, TopicEntry
 from compaction.versions import AS_WRITTEN, DEPARTURES, SealEffect, Trimming
 from harness.model import Kind, Message, Turn, departed, volatile

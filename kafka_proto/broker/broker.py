@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 
 from harness.model import Actor, FrozenMap, Local, Message, Part, Turn, Value
+from kafka_proto.broker.parts import METADATA, NOBODY, LeaderAndEpoch, Metadata
 from kafka_proto.broker.roles import Log, Role, RoleStep, owners
-from kafka_proto.broker.state import METADATA, NOBODY, LeaderAndEpoch, Metadata
 
 
 class Broker(Actor[Local]):

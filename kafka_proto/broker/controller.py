@@ -11,14 +11,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Local, Message, Part, Parts, Turn
-from kafka_proto.replication import quorum
+from kafka_proto.replication import messages, quorum
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    BrokerRegistrationRequest,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-)
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr
 
@@ -82,17 +76,17 @@ class ClusterController(Actor[Local]):
 
     def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
         match message:
-            case AlterPartitionRequest(partition=str(p)):
+            case messages.AlterPartitionRequest(partition=str(p)):
                 q, answer = quorum.alter(local[PARTITION[p]].quorum, message)
                 after = local.put(PARTITION[p], Partition(q, self.left(local, p, q)))
                 yield Turn("ReceiveAlterPartitionRequest", (message.source,), after, (answer,))
-            case LeaderAndIsrResponse(partition=str(p)):
+            case messages.LeaderAndIsrResponse(partition=str(p)):
                 q = quorum.acknowledged(local[PARTITION[p]].quorum, message)
                 yield Turn("ReceiveLeaderAndIsrResponse", (message.source,), with_quorum(local, p, q))
-            case BrokerRegistrationRequest():
+            case messages.BrokerRegistrationRequest():
                 yield self.register(local, message)
 
-    def register(self, local: Local, message: BrokerRegistrationRequest) -> Turn[Local]:
+    def register(self, local: Local, message: messages.BrokerRegistrationRequest) -> Turn[Local]:
         """A broker was started again: it leaves each ISR and office; others are elected at once where it led.
 
         Where it is the last member of an ISR, nobody else may lead, and it does so again in a new epoch.
@@ -148,7 +142,7 @@ class ClusterController(Actor[Local]):
         sent = tuple(self.tell(p, q, b) for b in self.brokers)
         return Turn(action, who, with_quorum(local, p, q), sent, kind=Kind.PERTURBATION)
 
-    def tell(self, p: str, q: Quorum, b: str, again: bool = False) -> LeaderAndIsrRequest:
+    def tell(self, p: str, q: Quorum, b: str, again: bool = False) -> messages.LeaderAndIsrRequest:
         return quorum.announcement(q, self.name, b, p, again)
 
     def timers(self, local: Local) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import attrs
 
 from harness.model import FrozenMap, Value
-from kafka_proto.broker.group.offsets import Key, OffsetRecord
+from kafka_proto.broker.group.coordinator import Key, OffsetRecord
 from kafka_proto.log import Marker, PartitionLog, RecordBatch, batches_between
 
 MOST_NUMBERED = 9

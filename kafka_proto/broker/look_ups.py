@@ -11,9 +11,9 @@ import attrs
 
 from harness.model import FrozenMap, Local, Message
 from kafka_proto.broker.messages import FindCoordinatorRequest, LeaderResponse, LookUp, MetadataRequest, Request
+from kafka_proto.broker.parts import known
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role, RoleStep
-from kafka_proto.broker.state import known
 from kafka_proto.requests import OFFSETS_PARTITION
 
 UNKNOWN = ""

@@ -12,10 +12,9 @@ import attrs
 
 from harness.model import Local, Message, Value
 from kafka_proto.broker.messages import Request, Response
-from kafka_proto.broker.parts import CONNECTIONS, Asked
+from kafka_proto.broker.parts import CONNECTIONS, Asked, known
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role, RoleStep
-from kafka_proto.broker.state import known
 from kafka_proto.requests import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 
 REQUEST_TIMEOUT = "RequestTimeout"

@@ -1,4 +1,4 @@
-"""What a broker keeps, role by role: the parts of its state, and what of each survives a crash.
+"""What a broker keeps, role by role: the parts of its state, and what of each survives a crash; its metadata cache.
 
 Logs are the affair of the broker's log (`logs`); what a role knows of its log is derived, and volatile.
 """
@@ -7,13 +7,57 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap, Message, Part, Parts, absent_if_none, fresh, ordered, persisted, volatile
+from harness.model import FrozenMap, Local, Message, Part, Parts, absent_if_none, fresh, ordered, persisted, volatile
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.leader.state import LeaderState, SupportedOperation
+from kafka_proto.broker.leader.verification import LeaderState, SupportedOperation
 from kafka_proto.broker.messages import Asker, Request
 from kafka_proto.requests import Error
+
+
+@attrs.frozen
+class LeaderAndEpoch:
+    """A broker's belief about a partition: its leader, and the leader epoch, which is a coordinator's epoch, too."""
+
+    leader_epoch: int
+    leader: str
+
+
+NOBODY = LeaderAndEpoch(-1, "")
+"""What a broker knows of a partition until it learns who leads it, and of one that is not there."""
+
+
+@attrs.frozen
+class Metadata:
+    """What a broker knows of the cluster, and what the cluster knows of it."""
+
+    known: FrozenMap[str, LeaderAndEpoch] = volatile(default=FrozenMap())
+    """Leader and epoch of each partition, also of those that it does not host, as far as this broker knows."""
+    broker_epoch: int = persisted(default=0, metadata=ordered("broker_epoch", "self"))
+    """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
+    registering: bool = volatile(default=False)
+    """Whether it has reported its restart to the controller, and waits to learn who leads."""
+    clock: int | None = volatile(default=None, metadata={"absent_if_none": True})
+    """The time in milliseconds, as a driver says that has one; none where timers fire whenever they are armed."""
+
+
+METADATA = Part("metadata", Metadata())
+
+
+def known(local: Local, p: str) -> LeaderAndEpoch:
+    """Return leader and epoch of a partition, as far as a broker knows; nobody leads one that is not there."""
+    return local[METADATA].known.get(p, NOBODY)
+
+
+def exists(local: Local, p: str) -> bool:
+    """Say whether a partition is there, as far as a broker knows."""
+    return p in local[METADATA].known
+
+
+def now(local: Local) -> int:
+    """Return the time in milliseconds, 0 without a clock."""
+    return local[METADATA].clock or 0
 
 
 @attrs.frozen

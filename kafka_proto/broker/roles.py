@@ -14,7 +14,7 @@ import attrs
 
 from harness.model import Decided, Local, Message, Part, Turn, Value
 from kafka_proto.broker.messages import Request, asker_of
-from kafka_proto.errors import ErrorCode
+from kafka_proto.errors import Error
 
 
 @attrs.frozen
@@ -142,7 +142,7 @@ class Role:
         """Return what the callback of a record does that is committed."""
         return Effect(local)
 
-    def failed(self, local: Local, p: str, callback: Any, error: ErrorCode) -> Effect:
+    def failed(self, local: Local, p: str, callback: Any, error: Error) -> Effect:
         """Return what the callback of a record does that was refused, or is given up, with the log's error."""
         return Effect(local)
 

@@ -13,15 +13,13 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator import add_partitions, end_txn_bumping, init_producer_id, loading, transaction_log
+from kafka_proto.broker.coordinator import add_partitions, end_txn, init_producer_id, loading, transaction
 from kafka_proto.broker.coordinator.coordinator import CoordinatorDecisions
-from kafka_proto.broker.coordinator.end_txn import abort_fenced, end_txn
 from kafka_proto.broker.group import coordinator as group
-from kafka_proto.broker.group import membership
-from kafka_proto.broker.leader import appending, fetching, marking, state, verification
+from kafka_proto.broker.leader import appending, fetching, verification
 from kafka_proto.broker.leader.admission import LeaderDecisions
+from kafka_proto.errors import Error
 from kafka_proto.log import forget_deleted_producers, open_from_start
-from kafka_proto.requests.error import Error
 
 Decisions = Mapping[str, Any]
 """Decisions by the names of their fields."""
@@ -52,9 +50,9 @@ class BrokerVersion:
         At 1 a coordinator's own abort is that of 3.x. At 0 the transaction log has its old format besides. The level
         also says which versions of requests clients are offered.
         """
-        coordinator = attrs.evolve(self.coordinator, abort_fenced=abort_fenced)
+        coordinator = attrs.evolve(self.coordinator, abort_fenced=end_txn.abort_fenced)
         if level == 0:
-            coordinator = attrs.evolve(coordinator, can_log=transaction_log.can_log_old_clients)
+            coordinator = attrs.evolve(coordinator, can_log=transaction.can_log_old_clients)
         return attrs.evolve(self, name=f"{self.name}/level-{level}", coordinator=coordinator)
 
 
@@ -64,25 +62,25 @@ KIP_360 = BrokerVersion(
         init_producer_id=init_producer_id.init_producer_id,
         add_partitions=add_partitions.add_partitions,
         verify_partitions=partial(add_partitions.verify_partitions, absent=Error.INVALID_TXN_STATE),
-        end_txn=end_txn,
-        end_txn_bumping=end_txn,
-        abort_fenced=abort_fenced,
+        end_txn=end_txn.end_txn,
+        end_txn_bumping=end_txn.end_txn,
+        abort_fenced=end_txn.abort_fenced,
         recovered=loading.recovered_without_ids,
     ),
     LeaderDecisions(
         operation=verification.no_operation,
-        has_open=state.has_open_transaction,
+        has_open=verification.has_open_transaction,
         start_verification=verification.start,
         check_verified=appending.take_unverified,
         check_sequence=appending.check_sequence,
-        check_marker=marking.check_marker,
+        check_marker=appending.check_marker,
         unverified_produce=verification.unverified_produce,
         after_deletion=open_from_start,
         takes_append_time=False,
         check_time=fetching.any_time,
     ),
     group.GroupDecisions(
-        check_group=membership.check_group,
+        check_group=group.check_group,
         refused_commit=group.refused_commit,
         before_check=group.with_group,
         after_deletion=group.without_unused,
@@ -129,38 +127,38 @@ KIP_890 = KIP_890_PART_1.changed(
     "kip-890",
     {
         "add_partitions": add_partitions.add_partitions_pending_first,
-        "end_txn_bumping": end_txn_bumping.end_txn_bumping,
-        "abort_fenced": end_txn_bumping.abort_fenced_twice,
+        "end_txn_bumping": end_txn.end_txn_bumping,
+        "abort_fenced": end_txn.abort_fenced_twice,
     },
     {
         "operation": verification.add_or_verify_operation,
-        "has_open": state.has_open_transaction_of_epoch,
+        "has_open": verification.has_open_transaction_of_epoch,
         "check_verified": appending.check_open_in_epoch_or_guard,
         "unverified_produce": verification.unverified_produce_retriable,
         "after_deletion": fetching.forget_nothing,
         "timestamp_after_max_ms": 3_600_000,
     },
-    {"check_group": membership.check_known_group, "before_check": group.as_it_is, "after_deletion": group.with_unused},
+    {"check_group": group.check_known_group, "before_check": group.as_it_is, "after_deletion": group.with_unused},
 )
 """Kafka 4.0: each end bumps the epoch, leaders add partitions (KIP-890 part 2)."""
 KIP_890_4_1 = KIP_890.changed(
-    "kip-890/4.1", {"abort_fenced": end_txn_bumping.abort_fenced_once},
+    "kip-890/4.1", {"abort_fenced": end_txn.abort_fenced_once},
     {"start_verification": verification.start_unless_stale, "check_sequence": appending.check_sequence_from_zero},
 )
 KIP_890_4_2 = KIP_890_4_1.changed(
     "kip-890/4.2", {"marker_version": 2},
-    {"check_verified": appending.check_epoch_before_guard, "check_marker": marking.check_marker_strictly},
+    {"check_verified": appending.check_epoch_before_guard, "check_marker": appending.check_marker_strictly},
 )
 KIP_890_4_4 = KIP_890_4_2.changed(
     "kip-890/4.4",
     {
-        "abort_fenced": end_txn_bumping.abort_fenced_rotating,
+        "abort_fenced": end_txn.abort_fenced_rotating,
         "recovered": loading.recovered_whole,
-        "end_txn_bumping": partial(end_txn_bumping.end_txn_bumping, keeps_last=True),
+        "end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True),
         "fence": init_producer_id.fence_at_last,
         "fence_timed_out": init_producer_id.fence_at_last,
     },
-    {"check_marker": marking.check_marker_up_to_last},
+    {"check_marker": appending.check_marker_up_to_last},
 )
 
 

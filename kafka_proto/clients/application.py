@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness.model import Command, OperationFailed, Value
-from kafka_proto.clients.producer import IllegalState, KafkaError, ProducerFenced
-from kafka_proto.clients.producer.commands import FENCED, FENCING
+from kafka_proto.clients.producer import FENCED, FENCING, IllegalState, KafkaError, ProducerFenced
 from kafka_proto.clients.producer_client import ApplicationCall
 
 ERRORS: dict[str, type[Exception]] = {

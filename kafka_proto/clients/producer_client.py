@@ -12,17 +12,15 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto.broker.ghosts import MOST_NUMBERED, offset, record, text_of
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.broker.look_ups import UNKNOWN, about_of
 from kafka_proto.broker.messages import LeaderResponse, LookUp, Response
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients import producer as producers
 from kafka_proto.clients.client_connections import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, ClientConnections, Sent
-from kafka_proto.clients.producer import Family, Producer, ProducerStatus
-from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, rested, without_end
+from kafka_proto.clients.producer import COMPLETING, Family, OffsetsToCommit, Producer, ProducerStatus, answers, sending
+from kafka_proto.clients.producer.answers import AnswerVerdict, backs_off, delivery_timed_out, rested, without_end
 from kafka_proto.clients.producer.sending import ends_unasked
-from kafka_proto.clients.producer.state import COMPLETING, OffsetsToCommit
-from kafka_proto.clients.producer.verdicts import AnswerVerdict
 from kafka_proto.requests import OFFSETS_PARTITION, ProduceRequest, TxnOffsetCommitRequest
 
 IDLE = ""
@@ -215,7 +213,7 @@ class ProducerClient(Actor[ClientState]):
         for sent in lost:
             connections = self.lost(connections, sent.request)
         called = any(not isinstance(sent.request, ProduceRequest) for sent in lost)
-        producer = producers.broker_lost(local.producer, [sent.number for sent in lost], was_called=called)
+        producer = answers.broker_lost(local.producer, [sent.number for sent in lost], was_called=called)
         return attrs.evolve(local, producer=producer, connections=connections)
 
     def lost(self, connections: ClientConnections, request: Value) -> ClientConnections:
@@ -241,14 +239,14 @@ class ProducerClient(Actor[ClientState]):
         """Take the answer to a request, and note what its application is told."""
         acknowledged, request, connections = local.acknowledged, asked.request, local.connections
         if isinstance(request, ProduceRequest):
-            found = producers.produced(self.family, local.producer, asked.number, response.error)
+            found = answers.produced(self.family, local.producer, asked.number, response.error)
             told = self.tid is None and response.base_offset >= 0
             acknowledged += tuple(
                 Written(request.partition, text, response.base_offset + n if told else -1)
                 for n, text in enumerate(found.acknowledged)
             )
         else:
-            found = producers.answered(self.family, local.producer, request, response)
+            found = answers.answered(self.family, local.producer, request, response)
         if isinstance(request, TxnOffsetCommitRequest) and found.verdict is AnswerVerdict.DONE:
             committed = text_of(OffsetRecord(request.group_id, request.partition, request.offset))
             acknowledged += (Written(OFFSETS_PARTITION, committed),)
@@ -282,21 +280,21 @@ class ProducerClient(Actor[ClientState]):
         """Send what may be sent: batches, the next transactional request, and look-ups of leaders that are unknown."""
         producer, connections, inits, out = local.producer, local.connections, local.inits, list[Message]()
         ghost = self.transaction(local)
-        for number, produce in producers.next_produces(self.family, producer, self.sizes["in-flight"]):
+        for number, produce in sending.next_produces(self.family, producer, self.sizes["in-flight"]):
             leader = connections.leaders.of(produce.partition, self.placement)
             if leader != UNKNOWN:
-                producer = producers.sent_batch(producer, number, produce)
+                producer = sending.sent_batch(producer, number, produce)
                 connections, message = connections.ask(self.name, leader, produce, ghost, number)
                 out.append(message)
         if ends_unasked(producer):
             producer = without_end(producer)
-        call, called = producers.next_call(self.family, producer), UNKNOWN
+        call, called = sending.next_call(self.family, producer), UNKNOWN
         if call is not None and self.tid is None:
             called, inits = self.placement.brokers[inits % len(self.placement.brokers)], inits + 1
         elif call is not None:
             called = connections.leaders.of(about_of(call), self.placement)
         if call is not None and called != UNKNOWN:
-            producer = producers.sent_call(producer, call)
+            producer = sending.sent_call(producer, call)
             connections, message = connections.ask(self.name, called, call, ghost)
             out.append(message)
         connections, look_ups = connections.look_up(self.name, self.placement, ghost)

@@ -11,20 +11,20 @@ from harness.model import Actor, FrozenMap, Local, Message, Part, Setting, Value
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
-from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinator
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinator, block_of
+from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TransactionMetadata, TransactionRecord
 from kafka_proto.broker.group.role import GroupRole
 from kafka_proto.broker.leader.fetching import written_together
-from kafka_proto.broker.leader.marker_answers import MarkerAnswers
-from kafka_proto.broker.leader.role import RecordTimes, TopicLeader
+from kafka_proto.broker.leader.role import MarkerAnswers, RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
 from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
-from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.clients.producer import TRANSACTION_TIMEOUT_MS
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.replica_state import Replica, ReplicaState
@@ -61,6 +61,20 @@ def roles_of(
         marker_answers,
         LookUps(name, placement),
     )
+
+
+def used_up(placement: Placement, left: int) -> Mapping[str, tuple[TransactionRecord, ...]]:
+    """Return by partition an entry of each transactional id with so many epochs left; 0: nobody had an epoch yet."""
+    found: dict[str, tuple[TransactionRecord, ...]] = {}
+    for tid in placement.transactional_ids if left else ():
+        p = placement.transaction_partition(tid)
+        before = found.get(p, ())
+        producer_id = block_of(placement.leader(p), placement, 0).first + len(before)
+        entry = TransactionMetadata(
+            producer_id, producer_epoch=LAST_EPOCH - left, timeout_ms=TRANSACTION_TIMEOUT_MS
+        )
+        found[p] = (*before, TransactionRecord(tid, entry))
+    return FrozenMap(found)
 
 
 def with_local_logs(

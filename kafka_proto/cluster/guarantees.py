@@ -12,9 +12,8 @@ from typing import TypeVar
 from harness.model import Reason
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Noted, Span, committed_offsets
-from kafka_proto.broker.group.offsets import Offsets, load
-from kafka_proto.log import Marker, PartitionLog, RecordBatch, batches_between
-from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.broker.group.coordinator import Offsets, load
+from kafka_proto.log import NO_PRODUCER_ID, Marker, PartitionLog, RecordBatch, batches_between
 
 T = TypeVar("T")
 Ends = Iterable[tuple[str, Span]]

@@ -15,14 +15,13 @@ from kafka_proto import broker, clients, log, requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.logs.local import Records
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.state import LeaderAndEpoch
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, reader
 from kafka_proto.clients.producer import FAMILIES
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
-from kafka_proto.cluster.epochs import used_up
 from kafka_proto.cluster.logs import LocalLogs, Logs, ReplicatedLogs
 from kafka_proto.cluster.properties import properties
 from kafka_proto.cluster.refinement import refinement
@@ -55,10 +54,10 @@ LOGS = ("at-once", "later", "replicated")
 def classes_of(*packages: ModuleType) -> Iterator[type]:
     """Yield the attrs classes that are written in the modules of some packages, but for those that hold functions."""
     for package in packages:
-        for found in walk_packages(package.__path__, f"{package.__name__}."):
-            module = import_module(found.name)
+        inner = (found.name for found in walk_packages(package.__path__, f"{package.__name__}."))
+        for module in (package, *map(import_module, inner)):
             yield from (kind for kind in vars(module).values() if isinstance(kind, type) and attrs.has(kind)
-                        and kind.__module__ == found.name and "Callable" not in str(kind.__annotations__))
+                        and kind.__module__ == module.__name__ and "Callable" not in str(kind.__annotations__))
 
 
 TYPES: tuple[type, ...] = (
@@ -102,7 +101,7 @@ def build(
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
-    begun = used_up(placement, sizes["epochs"])
+    begun = composition.used_up(placement, sizes["epochs"])
     roles = {
         b: composition.roles_of(b, version, placement, times_out="transaction" in timeouts, begun=begun)
         for b in placement.brokers

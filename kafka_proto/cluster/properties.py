@@ -11,17 +11,15 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
-from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
-from kafka_proto.broker.coordinator.transaction_log import ghosts_of, last_entries
+from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState, ghosts_of, last_entries
 from kafka_proto.broker.ghosts import Noted, Span, noted, spans, transaction_of
-from kafka_proto.broker.leader.state import LeaderState
+from kafka_proto.broker.leader.verification import LeaderState
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.producer import ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
-from kafka_proto.cluster.epochs import is_on_another_id
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
 from kafka_proto.log import Marker, PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
@@ -43,6 +41,11 @@ def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
     """Return the producer id and epoch of each transactional id that a coordinator has."""
     known = ((tid, cached.metadata) for tid, cached in state.cache.transactions.items())
     return FrozenMap((tid, (metadata.producer_id, metadata.producer_epoch)) for tid, metadata in known)
+
+
+def is_on_another_id(entry: TransactionMetadata) -> bool:
+    """Say whether a transactional id has just got another producer id, since the epochs of the last one ran out."""
+    return entry.previous_producer_id not in (-1, entry.producer_id)
 
 
 def texts_of(state: ClientState) -> frozenset[str]:

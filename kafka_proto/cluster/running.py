@@ -16,16 +16,14 @@ from harness.model import FrozenMap, Local, Part, Turn, durable, survivor
 from kafka_proto.broker.controller import PARTITION, ClusterController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
-from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.offsets import Offsets
+from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.logs.local import LocalLog, Records
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA
 from kafka_proto.broker.placement import Placement, transaction_partitions
-from kafka_proto.broker.state import METADATA
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
 from kafka_proto.cluster.running_actors import Pair, RunningActors

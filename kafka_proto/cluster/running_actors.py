@@ -13,18 +13,12 @@ from typing import Any, Self, TypeGuard
 import attrs
 
 from harness.model import Actor, FrozenMap, Local, Message, Turn
+from kafka_proto import requests
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS
-from kafka_proto.broker.state import METADATA, LeaderAndEpoch, known
-from kafka_proto.requests import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    Error,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from kafka_proto.broker.parts import CONNECTIONS, METADATA, LeaderAndEpoch, known
+from kafka_proto.requests import Error
 
 MOST_MESSAGES = 100_000
 """Of one input: more means that the brokers do not come to rest."""
@@ -234,7 +228,7 @@ class RunningActors:
         if source in self.down:
             return ()
         if dest in self.down or self._waits(source, dest):
-            if isinstance(message, Request) and isinstance(message.request, AddPartitionsToTxnRequest):
+            if isinstance(message, Request) and isinstance(message.request, requests.AddPartitionsToTxnRequest):
                 return self._taken(refused(message))
             if dest not in self.down:
                 self.held.append(message)
@@ -246,7 +240,7 @@ class RunningActors:
             self._unanswered[source, message.correlation] = dest
         if isinstance(message, Response):
             self._unanswered.pop((dest, message.correlation), None)
-            if isinstance(message.response, WriteTxnMarkersResponse):
+            if isinstance(message.response, requests.WriteTxnMarkersResponse):
                 self.written += message.response.errors.items()
         return self._taken(message)
 
@@ -262,13 +256,13 @@ class RunningActors:
 
 def marks(message: Message) -> TypeGuard[Request]:
     """Say whether a message asks for markers."""
-    return isinstance(message, Request) and isinstance(message.request, WriteTxnMarkersRequest)
+    return isinstance(message, Request) and isinstance(message.request, requests.WriteTxnMarkersRequest)
 
 
 def refused(message: Request) -> Response:
     """Return what a leader makes of a coordinator that it cannot ask: its connection is refused."""
     errors = FrozenMap({p: Error.NETWORK_EXCEPTION for p in message.request.partitions})
     return Response(
-        AddPartitionsToTxnResponse(errors), message.correlation, message.connection, source=message.dest,
+        requests.AddPartitionsToTxnResponse(errors), message.correlation, message.connection, source=message.dest,
         dest=message.source,
     )

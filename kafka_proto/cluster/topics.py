@@ -7,15 +7,13 @@ from collections.abc import Iterator
 import attrs
 
 from harness.model import EntryKind, LogEntry, LogMark, ShownLog, Value, View
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, last_entries
+from kafka_proto.broker.coordinator.transaction import TransactionRecord, last_entries
 from kafka_proto.broker.ghosts import Cause
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.reader import ReaderState
 from kafka_proto.cluster.logs import Logs, itself
-from kafka_proto.log import Marker, PartitionLog, RecordBatch
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import NO_SEQUENCE
+from kafka_proto.log import NO_SEQUENCE, Marker, PartitionLog, ProducerState, RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION
 
 MARKERS = {Marker.COMMIT: EntryKind.COMMIT_MARKER, Marker.ABORT: EntryKind.ABORT_MARKER}

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.model import Refusal
-from kafka_proto.conformance.notes import OF_MARKERS, kind_of
-from kafka_proto.conformance.player import ClusterMarkers, HeldMarkers
+from kafka_proto.conformance.player import OF_MARKERS, ClusterMarkers, HeldMarkers, kind_of
+from kafka_proto.conformance.playing import RecordVerdict, differences, judge
 from kafka_proto.conformance.situations import MOST_PAUSES, PAUSE_MS, Situation
-from kafka_proto.conformance.verdict import RecordVerdict, differences, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH

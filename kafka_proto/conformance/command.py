@@ -14,11 +14,16 @@ import attrs
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
 from kafka_proto.addresses import address_of
 from kafka_proto.broker.versions import version_of
-from kafka_proto.conformance.cluster import FEWEST_REPLICATED, MOST_REPLICATED
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
-from kafka_proto.conformance.notes import kind_of
-from kafka_proto.conformance.playing import is_of_the_wire, play
-from kafka_proto.conformance.verdict import RecordVerdict, judge
+from kafka_proto.conformance.player import kind_of
+from kafka_proto.conformance.playing import (
+    FEWEST_REPLICATED,
+    MOST_REPLICATED,
+    RecordVerdict,
+    is_of_the_wire,
+    judge,
+    play,
+)
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
 FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}

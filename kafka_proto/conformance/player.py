@@ -1,24 +1,98 @@
 """A player of records: each request to brokers, each note as what happened in between, and a look at what is left.
 
 Who answers, and how time passes there, is said by those that derive from it: brokers in process, or over the wire.
+Notes are read by their words. Producer ids and members differ from run to run: they have names by order of appearance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import attrs
 
-from harness.model import Message
+from harness.model import Message, Value
 from kafka_proto.broker.coordinator.transaction import PREPARED
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.cluster.running_actors import RETRY_MS, marks
-from kafka_proto.conformance.notes import HELD, KINDS, NO_MARKER, kind_of, with_holds
-from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.log import Marker, RecordBatch, visible
-from kafka_proto.log.partition_log import AbortedTransaction
+from kafka_proto.log import AbortedTransaction, Marker, RecordBatch, visible
 from kafka_proto.requests import partition_index
+
+UNKNOWN_ID = 1_000_000
+"""Where ids begin that a record names before a broker gave them."""
+
+
+class Symbols:
+    """A two-way table of `pidN` and producer ids, `member-N` and member ids, grown as they appear."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._members: dict[str, str] = {}
+
+    def producer_id(self, name: Value) -> int:
+        """Return the producer id that a record means."""
+        if not isinstance(name, str):
+            return int(name)
+        if name not in self._ids:
+            self._ids[name] = UNKNOWN_ID + len(self._ids)
+            self._names[self._ids[name]] = name
+        return self._ids[name]
+
+    def producer_name(self, producer_id: int) -> Value:
+        """Return what a record calls a producer id; -1, which is none, is itself."""
+        if producer_id < 0:
+            return producer_id
+        if producer_id not in self._names:
+            name = f"pid{len(self._names) + 1}"
+            self._names[producer_id], self._ids[name] = name, producer_id
+        return self._names[producer_id]
+
+    def member_id(self, name: str) -> str:
+        """Return the member that a record means; what no broker gave is itself."""
+        return next((member for member, known in self._members.items() if known == name), name)
+
+    def member_name(self, member: str) -> str:
+        """Return what a record calls a member; none has no name."""
+        return self._members.setdefault(member, f"member-{len(self._members) + 1}") if member else member
+
+
+HELD = "the coordinator's WriteTxnMarkers is held on its way to the partition"
+NO_MARKER = "no marker came"
+"""In place of it, where the step before ended nothing."""
+DELIVERED = "the held WriteTxnMarkers is delivered"
+REPEATED_UNTIL = "InitProducerId without producer id repeated until the epoch is "
+KINDS = {kind: re.compile(words, re.IGNORECASE) for kind, words in {
+    "waited": r"waited until .*\bstate is (?:one of )?\[?([^\]]*)\]?",
+    "passed": r"^(\d+) ms pass",
+    "repeated": REPEATED_UNTIL + r"(\d+)",
+    "timed_out": r"\btime[sd]?[- ]?out\b",
+    "lost": r"\banswers?\b.*\blost\b",
+    "twice": r"\b(?:marker|WriteTxnMarkers)\b.*\b(?:twice|again|second time|duplicate)\b",
+    "delivered": r"\bmarkers?\b.*\bdelivered\b|WriteTxnMarkers is delivered",
+    "held": rf"\b(?:markers?|WriteTxnMarkers)\b.*\bheld\b|^{NO_MARKER}$",
+    "looked": r"^state$",
+}.items()}
+"""By the name of what a player does then; the first that fits is meant."""
+OF_MARKERS = {"held", "delivered", "twice", "lost"}
+
+
+def kind_of(step: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kind of a step's note, and what it says of how long; "" where it has none or only names a request."""
+    if "note" not in step or "request" in step:
+        return "", ""
+    for kind, words in KINDS.items():
+        if found := words.search(str(step["note"])):
+            return kind, next(iter(found.groups()), "")
+    raise ValueError(f"this player does not know what happens at the note {step['note']!r}")
+
+
+def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Yield each step, and whether the markers that it causes are held: the next note says so."""
+    for step, following in zip(steps, [*steps[1:], {}], strict=True):
+        yield step, kind_of(following)[0] == "held" or (kind_of(step)[0] == "timed_out" and "held" in step["note"])
+
 
 Wait = Callable[[], bool]
 """Lets a little time pass; False where it was long enough."""

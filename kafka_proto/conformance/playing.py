@@ -1,16 +1,115 @@
-"""Playing a record in process: requests as values to brokers of the models, or by frames where it is about bytes."""
+"""A record played in process, whether it and its replay are equal, and the paths of what differs.
+
+Requests go as values to brokers of the models, or by frames where a record is about bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import attrs
+
+from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
+from kafka_proto.broker.coordinator.role import TRANSACTION_TIMEOUT
 from kafka_proto.broker.versions import BrokerVersion, version_of
-from kafka_proto.conformance.cluster import PlayedCluster
+from kafka_proto.cluster.running import Replication, RunningCluster
 from kafka_proto.conformance.player import ClusterMarkers, Player
 from kafka_proto.conformance.requests import field_of, name, request_of
-from kafka_proto.requests import Error, InitProducerIdRequest, ProduceRequest
+from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    Error,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ProduceRequest,
+    WriteTxnMarkersRequest,
+)
+
+CLIENT = "c1"
+REPLICATION = Replication(3, 2)
+FEWEST_REPLICATED, MOST_REPLICATED = 3, 5
+"""Brokers with replicated logs: as many as there are replicas, or more."""
+
+
+class PlayedCluster(RunningCluster):
+    """Brokers with the partitions of a topic, of one client that waits for each answer."""
+
+    def __init__(
+        self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *,
+        config: CoordinatorConfig = KAFKAS_DEFAULTS,
+    ) -> None:
+        super().__init__(version, partitions, brokers, replication=REPLICATION, config=config)
+
+    def ask(self, request: object) -> Any:
+        """Return the answer to a request. Raises TypeError where no broker has one."""
+        if isinstance(request, ListTransactionsRequest):
+            return self._listed(request)
+        if isinstance(request, CreateTopicsRequest):
+            if request.topic in self.topics:
+                return CreateTopicsResponse(Error.TOPIC_ALREADY_EXISTS)
+            self.create_topic(request.topic, request.partitions)
+            return CreateTopicsResponse(Error.NONE)
+        if isinstance(request, DeleteTopicsRequest):
+            if request.topic not in self.topics:
+                return DeleteTopicsResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            self.delete_topic(request.topic)
+            return DeleteTopicsResponse(Error.NONE)
+        return self._ask(request, self._whom(request))
+
+    def time_out(self) -> bool:
+        """Let the first open transaction be open for too long; False where none is open."""
+        due = [at for at, _, timer in self.deadlines() if timer.startswith(TRANSACTION_TIMEOUT)]
+        if not due:
+            return False
+        self.pass_time(min(due))
+        return True
+
+    def _listed(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        """Ask every broker for its transactions, as an administrator does."""
+        answers = [self._ask(request, b) for b in self.brokers]
+        first: ListTransactionsResponse = answers[0]
+        return attrs.evolve(first, transactions=tuple(sorted(each for one in answers for each in one.transactions)))
+
+    def begin(self, request: object) -> int:
+        """Ask whom a client would ask, and return the number of the request."""
+        return self.send(request, self._whom(request), CLIENT)
+
+    def answer(self, number: int) -> Any:
+        """Take the answer to the request of a number, None while it waits."""
+        return self.answers.pop(number, None)
+
+    def wait_for(self, request: object) -> Any:
+        """Return the answer to a request, for which time may pass. Raises TypeError where no broker has one."""
+        number = self.begin(request)
+        while number not in self.answers and (due := self.deadline) is not None:
+            self.pass_time(due)
+        return self._answered(number, request)
+
+    def _ask(self, request: object, broker: str) -> Any:
+        return self._answered(self.send(request, broker, CLIENT), request)
+
+    def _answered(self, number: int, request: object) -> Any:
+        if number not in self.answers:
+            raise TypeError(f"a broker does not answer {type(request).__name__}")
+        return self.answers.pop(number)
+
+    def _whom(self, request: object) -> str:
+        """Return the broker that a client would ask."""
+        if isinstance(request, WriteTxnMarkersRequest):
+            return self.leader(request.partitions[0])
+        if hasattr(request, "group_id"):
+            return self.leader(OFFSETS_PARTITION)
+        tid = getattr(request, "transactional_id", None)
+        if tid is not None and not isinstance(request, ProduceRequest):
+            return self.leader(self.placement.transaction_partition(tid))
+        return self.leader(getattr(request, "partition", ""))
+
 
 PARTITIONS = (0, 1)
 """Of the topic `T`; a record means one that does not exist where it names another."""
@@ -26,7 +125,7 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None, brokers: 
     """
     chosen = version or version_of(record["broker_version"], record["transaction_version"])
     if is_of_the_wire(record):
-        from kafka_proto.conformance.in_process import play_here
+        from kafka_proto.conformance.situations import play_here
 
         return play_here(record, chosen)
     return OfValues(chosen, brokers).play(record)
@@ -65,3 +164,49 @@ def is_of_the_wire(record: dict[str, Any]) -> bool:
     """Say whether a record has whole messages, or is about the bytes of a batch: it is played by frames."""
     requests = [step.get("request", {}) for step in record["steps"]]
     return any("message" in asked or not OF_BYTES.isdisjoint(asked.get("fields", ())) for asked in requests)
+
+
+UNORDERED = ("mine", "producers")
+"""What a broker lists in the order of a hash map: its transactions, and the producers of a partition."""
+
+
+@attrs.frozen
+class RecordVerdict:
+    """A record's verdict, as the command prints it."""
+
+    situation: str
+    broker_version: str
+    transaction_version: int
+    family: str
+    equal: bool
+    differences: tuple[str, ...]
+
+
+Plays = Callable[[dict[str, Any]], list[dict[str, Any]]]
+"""Plays a record, and returns its steps as they were answered."""
+
+
+def judge(record: dict[str, Any], version: BrokerVersion | None = None, player: Plays | None = None) -> RecordVerdict:
+    """Play a record, on a node of a version or as a player does, and say what differs, step by step."""
+    try:
+        played = play(record, version) if player is None else player(record)
+    except (ConnectionError, KeyError, TypeError, ValueError) as error:
+        played, why = [], f"not played: {type(error).__name__}: {error}"
+        found: tuple[str, ...] = (why,)
+    else:
+        found = tuple(difference for number, (theirs, ours) in enumerate(zip(record["steps"], played, strict=True), 1)
+                      for difference in differences(theirs, ours, f"step {number}"))
+    return RecordVerdict(record["situation"], record["broker_version"], record["transaction_version"], record["family"],
+                         not found, found)
+
+
+def differences(theirs: Any, ours: Any, path: str) -> Iterator[str]:
+    """Yield where two JSON values differ: the path, what the real broker has, and what ours has."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted({*theirs, *ours}):
+            one, other = theirs.get(key), ours.get(key)
+            if key in UNORDERED and one is not None and other is not None:
+                one, other = sorted(one), sorted(other)
+            yield from differences(one, other, f"{path}.{key}")
+    elif theirs != ours:
+        yield f"{path}: expected {theirs!r}, found {ours!r}"

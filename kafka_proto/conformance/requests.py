@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka_proto import requests as kafka
-from kafka_proto.conformance.player import SHOWN
-from kafka_proto.conformance.symbols import Symbols
+from kafka_proto.conformance.player import SHOWN, Symbols
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name
 

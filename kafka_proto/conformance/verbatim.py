@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafka_proto.conformance.symbols import Symbols
+from kafka_proto.conformance.player import Symbols
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.apis.topics import TOPIC_SETTINGS

@@ -17,7 +17,7 @@ from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Ledger, Observed, Phase, producer_of
 from kafka_proto.gateway.records import read_header, split
-from kafka_proto.log.records import NO_PRODUCER_EPOCH, Marker
+from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
 
 Entries = Mapping[str, TransactionMetadata]

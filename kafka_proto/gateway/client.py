@@ -6,32 +6,31 @@ import socket
 from types import TracebackType
 from typing import Any
 
-from kafka_proto.gateway.codec import Fields, Source, has_flexible_header, read_message, write_message, write_varint
-from kafka_proto.gateway.frames import SIZE, framed
+from kafka_proto.gateway import codec
 from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE
 
 CLIENT_ID = "test"
 
 
-def request_bytes(api: int, version: int, message: Fields, correlation_id: int = 1) -> bytes:
+def request_bytes(api: int, version: int, message: codec.Fields, correlation_id: int = 1) -> bytes:
     """Return the frame of a request with a client id."""
     out = bytearray(api.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True))
     out += correlation_id.to_bytes(4, "big", signed=True) + len(CLIENT_ID).to_bytes(2, "big") + CLIENT_ID.encode()
-    if has_flexible_header("request", api, version):
-        write_varint(out, 0)
-    return framed(bytes(out) + write_message("request", api, version, message))
+    if codec.has_flexible_header("request", api, version):
+        codec.write_varint(out, 0)
+    return codec.framed(bytes(out) + codec.write_message("request", api, version, message))
 
 
 def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, Any], int]:
     """Return correlation id, fields, and how many bytes are left of a response. Raises Malformed."""
-    source = Source(frame)
+    source = codec.Source(frame)
     correlation_id = int.from_bytes(source.take(4), "big", signed=True)
-    if api != API_VERSIONS and has_flexible_header("response", api, version):
+    if api != API_VERSIONS and codec.has_flexible_header("response", api, version):
         source.take(1)
-    return correlation_id, read_message("response", api, version, source), source.left
+    return correlation_id, codec.read_message("response", api, version, source), source.left
 
 
-def is_unanswered(api: int, message: Fields) -> bool:
+def is_unanswered(api: int, message: codec.Fields) -> bool:
     """Say whether a broker answers a request by nothing."""
     return api == PRODUCE and message["acks"] == 0
 
@@ -51,7 +50,7 @@ class Client:
                  trace: TracebackType | None) -> None:
         self._socket.close()
 
-    def ask(self, api: int, version: int, message: Fields) -> dict[str, Any]:
+    def ask(self, api: int, version: int, message: codec.Fields) -> dict[str, Any]:
         """Send a request, and return its response; of a Produce that is not answered nothing, once it is processed.
 
         Where the broker closes the connection instead, the next request is sent on another one.
@@ -64,7 +63,7 @@ class Client:
             if is_unanswered(api, message):
                 self.ask(API_VERSIONS, 0, {})
                 return {}
-            size = int.from_bytes(self._take(SIZE), "big")
+            size = int.from_bytes(self._take(codec.SIZE), "big")
             return read_response(self._take(size), api, version)[1]
         except ConnectionError:
             self._socket.close()

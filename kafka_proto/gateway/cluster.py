@@ -17,19 +17,9 @@ import attrs
 import trio
 
 from harness.model import FrozenMap, Refusal
+from kafka_proto.gateway import inputs
 from kafka_proto.gateway.apis.topics import LEGAL_NAME
 from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import (
-    MOST_BROKERS,
-    MOST_OF_A_TOPIC,
-    OF_REQUESTS,
-    FaultKind,
-    Input,
-    Output,
-    Settings,
-    Started,
-    TimedFault,
-)
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
 from kafka_proto.gateway.recording import Recording
@@ -52,7 +42,7 @@ def _topics(given: Any) -> FrozenMap[str, int]:
     for name, partitions in given.items():
         if not isinstance(name, str) or not LEGAL_NAME.fullmatch(name):
             raise Refusal(f"a topic should be named by up to 249 letters, digits, '.', '_' and '-', not {name!r}")
-        _check(f"partitions of the topic {name!r}", partitions, MOST_OF_A_TOPIC)
+        _check(f"partitions of the topic {name!r}", partitions, inputs.MOST_OF_A_TOPIC)
     return FrozenMap(given)
 
 
@@ -90,17 +80,17 @@ class KafkaCluster:
         faults: str = "", seed: int = 0,
     ) -> None:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
-        _check("brokers", brokers, MOST_BROKERS)
-        _check("num_partitions", num_partitions, MOST_OF_A_TOPIC)
+        _check("brokers", brokers, inputs.MOST_BROKERS)
+        _check("num_partitions", num_partitions, inputs.MOST_OF_A_TOPIC)
         factor = min(3, brokers) if replication_factor is None else replication_factor
         _check("replication_factor", factor, brokers)
         _check("min_insync_replicas", min_insync_replicas, factor)
-        self._settings = Settings(
+        self._settings = inputs.Settings(
             release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
             min_insync_replicas=min_insync_replicas)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses a release and level that there is not, before anything is started
-        self._plan: Iterable[TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
+        self._plan: Iterable[inputs.TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()
         self._failed: BaseException | None = None
@@ -154,11 +144,11 @@ class KafkaCluster:
             self._ready.set()
             await self._stop.wait()
 
-    def _watch(self, host: Host, started: Started) -> Seen:
+    def _watch(self, host: Host, started: inputs.Started) -> Seen:
         self._host, self._recording = host, Recording(host, started)
         return self._see
 
-    def _see(self, given: Input, outputs: list[Output]) -> None:
+    def _see(self, given: inputs.Input, outputs: list[inputs.Output]) -> None:
         self._recording.see(given, outputs)
         for number, event in self._holds.items():
             if not event.is_set() and self._host.faults.holds(number):
@@ -170,8 +160,8 @@ class KafkaCluster:
             raise RuntimeError("the cluster has ended; begin faults while it runs")
         return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
 
-    def _begin(self, kind: FaultKind, **what: Any) -> Fault:
-        if kind in OF_REQUESTS and (wrong := no_request(what["request"], self._settings)) is not None:
+    def _begin(self, kind: inputs.FaultKind, **what: Any) -> Fault:
+        if kind in inputs.OF_REQUESTS and (wrong := no_request(what["request"], self._settings)) is not None:
             raise ValueError(wrong)
         event = threading.Event()
 
@@ -226,7 +216,7 @@ class KafkaCluster:
         """Let the next broker lead a partition, as `orders-0`, or where none is named each of them."""
         return self._begin("elect", partition=partition)
 
-    def inject(self, plan: Iterable[TimedFault]) -> None:
+    def inject(self, plan: Iterable[inputs.TimedFault]) -> None:
         """Begin the faults of a plan at their times from now on, as those that are drawn by chance."""
         self.on_server(lambda server: self._tasks.start_soon(server.inject_later, tuple(plan)))
 

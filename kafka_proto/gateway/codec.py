@@ -3,6 +3,7 @@
 kio has a reader of its own; it allocates what an array's length says before it looks at what is there, so that a frame
 of 20 bytes ends the process. Here no length is believed beyond the bytes that follow it. A message is a dictionary by
 field name, as a version has more or fewer of them; durations, moments and error codes are the numbers of the wire.
+In a stream of bytes each message has its length before it: that is a frame.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Source:
 
     __slots__ = ("at", "data", "elements")
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: bytes) -> None:
         self.data = data
-        self.at = at
+        self.at = 0
         self.elements = MOST_ELEMENTS
 
     @property
@@ -310,3 +311,42 @@ def write_message(kind: Kind, api_key: int, version: int, message: Fields) -> by
     out = bytearray()
     _struct(schema(kind, api_key, version))[1](out, message)
     return bytes(out)
+
+
+SIZE = 4
+LONGEST_FRAME = 16 * 1024 * 1024
+"""In bytes. Kafka's default is 100 MiB (`socket.request.max.bytes`)."""
+
+
+class FrameReader:
+    """Bytes as they come, in pieces of any size; at most one frame that is not whole is kept, as far as it is there."""
+
+    def __init__(self, longest: int = LONGEST_FRAME) -> None:
+        self._longest = longest
+        self._buffer = bytearray()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes wait for the rest of their frame."""
+        return len(self._buffer)
+
+    def receive(self, data: bytes) -> Iterator[bytes]:
+        """Yield the frames that are whole now. Raises Malformed for a length that no frame may have."""
+        self._buffer += data
+        at = 0
+        try:
+            while len(self._buffer) - at >= SIZE:
+                size = int.from_bytes(self._buffer[at : at + SIZE], "big", signed=True)
+                if not 0 <= size <= self._longest:
+                    raise Malformed(f"a frame of {size} bytes, where {self._longest} are the most")
+                if len(self._buffer) - at - SIZE < size:
+                    return
+                at += SIZE + size
+                yield bytes(self._buffer[at - size : at])
+        finally:
+            del self._buffer[:at]
+
+
+def framed(message: bytes | bytearray) -> bytes:
+    """Return a message with its length before it."""
+    return len(message).to_bytes(SIZE, "big", signed=True) + message

@@ -12,17 +12,7 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.gateway.codec import (
-    Fields,
-    Malformed,
-    Source,
-    has_flexible_header,
-    read_message,
-    read_tags,
-    write_message,
-    write_varint,
-)
-from kafka_proto.gateway.frames import LONGEST_FRAME, FrameReader, framed
+from kafka_proto.gateway import codec
 from kafka_proto.gateway.offer import API_VERSIONS, Offer, answer_api_versions, unsupported_api_versions
 
 MOST_PIPELINED = 1_000
@@ -66,9 +56,9 @@ class _Answer:
 class Connection:
     """A client's connection to one broker."""
 
-    def __init__(self, offer: Offer, longest_frame: int = LONGEST_FRAME, most_pipelined: int = MOST_PIPELINED) -> None:
+    def __init__(self, offer: Offer, most_pipelined: int = MOST_PIPELINED) -> None:
         self._offer = offer
-        self._frames = FrameReader(longest_frame)
+        self._frames = codec.FrameReader()
         self._most_pipelined = most_pipelined
         self._under_way: deque[_Answer] = deque()
         self._next = 0
@@ -97,10 +87,10 @@ class Connection:
         to_send = b""
         try:
             if not data:
-                raise Malformed("the client closed it" + (" inside a request" if self.waiting_bytes else ""))
+                raise codec.Malformed("the client closed it" + (" inside a request" if self.waiting_bytes else ""))
             for frame in self._frames.receive(data):
                 if self.unanswered >= self._most_pipelined:
-                    raise Malformed(f"more than {self._most_pipelined} requests wait for their answer")
+                    raise codec.Malformed(f"more than {self._most_pipelined} requests wait for their answer")
                 request = self._taken(frame)
                 if request.api_key == API_VERSIONS:
                     is_offered = self._offer.takes(API_VERSIONS, request.version)
@@ -108,12 +98,12 @@ class Connection:
                                          else answer_api_versions(self._offer, request.version, request.message))
                 else:
                     events.append(request)
-        except Malformed as reason:
+        except codec.Malformed as reason:
             self.is_closed = True
             events.append(Closed(str(reason)))
         return Received(tuple(events), to_send)
 
-    def send(self, number: int, response: Fields | None) -> bytes:
+    def send(self, number: int, response: codec.Fields | None) -> bytes:
         """Answer a request, None where no answer is written; return what is to be written now.
 
         Responses leave in the order of requests. Raises ValueError for a request that waits for no answer.
@@ -136,20 +126,20 @@ class Connection:
         return request
 
 
-def read_head(source: Source) -> tuple[int, int, int]:
+def read_head(source: codec.Source) -> tuple[int, int, int]:
     """Return API, version and correlation id of a request. Raises Malformed."""
     head = source.take(8)
     api_key, version = (int.from_bytes(head[at : at + 2], "big", signed=True) for at in (0, 2))
     return api_key, version, int.from_bytes(head[4:], "big", signed=True)
 
 
-def read_client_id(source: Source) -> str | None:
+def read_client_id(source: codec.Source) -> str | None:
     """Return what follows in each request. Raises Malformed."""
     length = int.from_bytes(source.take(2), "big", signed=True)
     try:
         return None if length < 0 else source.take(length).decode()
     except UnicodeDecodeError:
-        raise Malformed("the client id is not UTF-8") from None
+        raise codec.Malformed("the client id is not UTF-8") from None
 
 
 def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
@@ -158,26 +148,26 @@ def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     Raises Malformed for what a broker closes the connection for: bytes that are no request, an API or a version that it
     does not offer. Of ApiVersions any version is a request, in which nothing is read then (KIP-511).
     """
-    source = Source(frame)
+    source = codec.Source(frame)
     api_key, version, correlation_id = read_head(source)
     if not offer.takes(api_key, version):
         if api_key == API_VERSIONS:
             return WireRequest(number, api_key, version, correlation_id, None, {})
-        raise Malformed(f"version {version} of API {api_key}, which is not offered")
+        raise codec.Malformed(f"version {version} of API {api_key}, which is not offered")
     client_id = read_client_id(source)
-    if has_flexible_header("request", api_key, version):
-        read_tags(source, {})
-    message = read_message("request", api_key, version, source)
+    if codec.has_flexible_header("request", api_key, version):
+        codec.read_tags(source, {})
+    message = codec.read_message("request", api_key, version, source)
     return WireRequest(number, api_key, version, correlation_id, client_id, message)
 
 
-def encode_response(request: WireRequest, response: Fields) -> bytes:
+def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
     """Return the frame of a response: header 1 where its version is flexible, but 0 for ApiVersions, then the body."""
     version = request.version
     out = bytearray(request.correlation_id.to_bytes(4, "big", signed=True))
     if request.api_key == API_VERSIONS:
         version = response.get("version", version)
-    elif has_flexible_header("response", request.api_key, version):
-        write_varint(out, 0)
-    out += write_message("response", request.api_key, version, response)
-    return framed(out)
+    elif codec.has_flexible_header("response", request.api_key, version):
+        codec.write_varint(out, 0)
+    out += codec.write_message("response", request.api_key, version, response)
+    return codec.framed(out)

@@ -152,9 +152,9 @@ def ask(request: object) -> Generator[tuple[object, ...], tuple[Any, ...], Any]:
 
 def each(
     topics: Iterable[Fields], inner: str, one: Callable[[str, int, Any], object],
-    fields: Callable[[str, int, Any], Fields] = lambda topic, index, answer: told(answer), key: str = "partitions",
+    fields: Callable[[str, int, Any], Fields] = lambda topic, index, answer: told(answer),
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, ...]]:
-    """Ask for each partition of each topic, and return the answers by topic, as a response has them under a key.
+    """Ask for each partition of each topic, and return the answers by topic, as a response has them.
 
     A partition of a message is its number, or has it. `one` is what is asked about it, or its `Refused` already.
     """
@@ -165,7 +165,7 @@ def each(
     asked = tuple(request for _, rows in found for _, request in rows if not isinstance(request, Refused))
     answers = iter((yield asked)) if asked else iter(())
     return tuple(
-        {"name": topic, key: tuple(
+        {"name": topic, "partitions": tuple(
             {"partition_index": index, **fields(topic, index, request.answer if isinstance(request, Refused)
                                                 else next(answers))} for index, request in rows)}
         for topic, rows in found)

@@ -21,7 +21,20 @@ from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Waits
-from kafka_proto.gateway.faults import FOREVER, NO_CONNECTION, FaultsUnderWay, Held, RequestFault, Token, until
+from kafka_proto.gateway.faults import (
+    FOREVER,
+    NO_CONNECTION,
+    Exchanged,
+    FaultsUnderWay,
+    Held,
+    RequestFault,
+    ServedConnection,
+    Token,
+    UnderWay,
+    name_of,
+    until,
+    words_of,
+)
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
     OF_REQUESTS,
@@ -41,7 +54,6 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
-from kafka_proto.gateway.under_way import Exchanged, ServedConnection, UnderWay, name_of, words_of
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 

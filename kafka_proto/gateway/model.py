@@ -28,7 +28,7 @@ from harness.model import (
     canonical_bytes,
 )
 from kafka_proto.broker.ghosts import Cause, SentRecords
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Input, Output, Settings, Started

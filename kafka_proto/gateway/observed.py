@@ -17,13 +17,12 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
-from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
-from kafka_proto.log import PartitionLog
+from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
-from kafka_proto.log.records import RecordBatch
 
 KEPT_EPOCHS = 3
 """Of each producer id, with the transaction that each is in: older ones are those of producers that are fenced."""

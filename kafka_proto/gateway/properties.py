@@ -15,7 +15,7 @@ import attrs
 from harness.model import FrozenMap, Property, Reason, View, always
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
-from kafka_proto.broker.group.offsets import Offsets
+from kafka_proto.broker.group.coordinator import Offsets
 from kafka_proto.cluster import guarantees
 from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, Observed, noted_whole
 from kafka_proto.log import PartitionLog

@@ -17,8 +17,8 @@ from kafka_proto.replication.clients import AcknowledgedRecord, ConsumerState, R
 from kafka_proto.replication.controller import CONTROLLER, ControllerState
 from kafka_proto.replication.leadership import is_true_leader
 from kafka_proto.replication.leading import serves_consumers
-from kafka_proto.replication.log import record_at
 from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.records import record_at
 from kafka_proto.replication.replica_state import Replica, ReplicaState, leads
 
 SAFETY = ("StrongIsr", "WeakIsr", "LogMatching", "FollowerLogMatches", "AckDurability", "StableReads", "IsrEligibility")

@@ -23,12 +23,12 @@ from harness.model import (
     departed,
 )
 from harness.model.faults import BUDGET
-from kafka_proto.replication import async_isr_refinement, clients, controller, messages, replica_state
+from kafka_proto.replication import clients, controller, messages, replica_state
 from kafka_proto.replication.actor_properties import UNCLEAN, ReplicaNames, properties
 from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
 from kafka_proto.replication.quorum import deaf
-from kafka_proto.replication.refinement import refinement
+from kafka_proto.replication.refinement import async_isr_refinement, refinement
 from kafka_proto.replication.replica import PartitionReplica
 from kafka_proto.replication.replica_state import Replica, ReplicaState, ReplicaVersion
 from kafka_proto.replication.specs.by_version import SPECS
@@ -90,7 +90,7 @@ def held_against(
     if settings["flush"] != "each" or settings["election"] != "clean":
         return None
     if version == "async-isr":
-        return partial(async_isr_refinement.refinement, sizes, settings)
+        return partial(async_isr_refinement, sizes, settings)
     return partial(refinement, version, sizes, faults) if version in SPECS else None
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from harness.model import Reason, View
-from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.records import first_disagreement
 from kafka_proto.replication.replica_state import Replica, ReplicaState, leads
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, fresh
-from kafka_proto.replication.messages import Poll, PollResponse, ProduceRequest, ProduceResponse, ReplicaError
+from kafka_proto.errors import Error
+from kafka_proto.replication.messages import Poll, PollResponse, ProduceRequest, ProduceResponse
 
 AT_ONCE = 3
 """How often a record that is refused is sent again at once, before the producer backs off."""
@@ -91,10 +92,10 @@ class PartitionProducer(Actor[ReplicaClientState]):
         if not local.awaits or message.correlation != local.correlation:
             yield Turn("IgnoreProduceResponse", who, local)
             return
-        refused = message.error is ReplicaError.NOT_LEADER_OR_FOLLOWER
+        refused = message.error is Error.NOT_LEADER_OR_FOLLOWER
         leader = message.current_leader if refused else message.source
         after = attrs.evolve(local, awaits=False, leader=None if refused and leader == message.source else leader)
-        if message.error is ReplicaError.NONE:
+        if message.error is Error.NONE:
             if local.sending is not None and local.sending.acks == "all":
                 kept = AcknowledgedRecord(message.base_offset, local.sending.value)
                 after = attrs.evolve(after, acknowledged=(*local.acknowledged, kept))
@@ -123,7 +124,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
             yield Turn(timer, (self.name,), attrs.evolve(local, tries=0, leader=None))
             return
         after = attrs.evolve(local, leader=None)
-        yield self.ended(after, timer, (self.name,), "info", error=str(ReplicaError.REQUEST_TIMED_OUT))
+        yield self.ended(after, timer, (self.name,), "info", error=str(Error.REQUEST_TIMED_OUT))
 
 
 @attrs.frozen
@@ -178,7 +179,7 @@ class PartitionConsumer(Actor[ConsumerState]):
             return
         if not local.awaits or message.correlation != local.polls:
             yield Turn("IgnorePollResponse", who, local)
-        elif message.error is not ReplicaError.NONE:
+        elif message.error is not Error.NONE:
             leader = None if message.leader == message.source else message.leader
             value = FrozenMap({"offset": local.asked, "error": str(message.error)})
             after = attrs.evolve(local, awaits=False, leader=leader)
@@ -196,7 +197,7 @@ class PartitionConsumer(Actor[ConsumerState]):
         return ("RequestTimeout",) if local.awaits else ()
 
     def timer_fired(self, local: ConsumerState, timer: str) -> Iterable[Turn[ConsumerState]]:
-        value = FrozenMap({"offset": local.asked, "error": str(ReplicaError.REQUEST_TIMED_OUT)})
+        value = FrozenMap({"offset": local.asked, "error": str(Error.REQUEST_TIMED_OUT)})
         after = attrs.evolve(local, awaits=False, leader=None)
         yield Turn(timer, (self.name,), after, op=Op(self.name, "poll", "info", value))
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import attrs
 
+from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import log, truncation
+from kafka_proto.replication import truncation
 from kafka_proto.replication.messages import (
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
-    ReplicaError,
 )
+from kafka_proto.replication.records import last_epoch
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState, Response, then, truncated
 
 
@@ -51,7 +52,7 @@ def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Repl
     """Ask the leader where its log leaves the epoch of the last record that is kept so far."""
     assert announced.leader is not None
     request = k.to(
-        announced.leader, OffsetsForLeaderEpochRequest, leader_epoch=log.last_epoch(s.log[: s.cut]),
+        announced.leader, OffsetsForLeaderEpochRequest, leader_epoch=last_epoch(s.log[: s.cut]),
         current_leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch, correlation=s.correlation + 1,
     )
     after = attrs.evolve(s, request=request, correlation=request.correlation)
@@ -62,7 +63,7 @@ def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpoc
     """Take the answer to a look-up as the version has it, unless it is late or an error."""
     if not is_awaited(s, response) or s.becoming is None:
         return ReplicaOutcome(s, detail="not awaited")
-    if response.error is not ReplicaError.NONE:
+    if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     return k.version.learn_end_offset(k, s, response, s.becoming)
 
@@ -91,7 +92,7 @@ def fetch(k: Replica, s: ReplicaState) -> ReplicaOutcome:
         return ReplicaOutcome(s)
     request = k.to(
         s.leader, FetchRequest, fetch_offset=len(s.log), current_leader_epoch=s.leader_epoch,
-        last_fetched_epoch=log.last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
+        last_fetched_epoch=last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
         correlation=s.correlation + 1,
     )
     return ReplicaOutcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))
@@ -104,12 +105,12 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
     """
     if not is_awaited(s, response):
         return ReplicaOutcome(s, detail="not awaited")
-    if response.error is ReplicaError.DIVERGING_EPOCH:
+    if response.error is Error.DIVERGING_EPOCH:
         assert response.diverging_epoch is not None
         cut, _ = truncation.narrowed(s.log, response.diverging_epoch)
         after = truncated(s, cut)
         return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
-    if response.error is not ReplicaError.NONE:
+    if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_proto.replication.log import record_at
-from kafka_proto.replication.records import AnyLog, Isr
+from kafka_proto.replication.records import AnyLog, Isr, record_at
 
 
 def shrink_by_controller(replica: str, leader: str | None, isr: Isr) -> tuple[str | None, Isr] | None:

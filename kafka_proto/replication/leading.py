@@ -8,19 +8,11 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Message, Value
+from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
-from kafka_proto.replication import log, truncation
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    OffsetsForLeaderEpochResponse,
-    ReplicaError,
-)
-from kafka_proto.replication.records import Isr, ReplicaEntry, members
+from kafka_proto.replication import messages, truncation
+from kafka_proto.replication.records import Isr, ReplicaEntry, members, record_at
 from kafka_proto.replication.replica_state import (
     Completed,
     Fetched,
@@ -35,7 +27,7 @@ from kafka_proto.replication.replica_state import (
 )
 
 
-def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
+def become_leader(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
     after = attrs.evolve(
         s, leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
@@ -78,50 +70,50 @@ def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | No
     fenced = k.version.fences and request.current_leader_epoch != s.leader_epoch
     if fenced and request.current_leader_epoch > s.leader_epoch:
         return None, None
-    error = ReplicaError.FENCED_LEADER_EPOCH if fenced else ReplicaError.NONE
-    if isinstance(request, FetchRequest):
+    error = Error.FENCED_LEADER_EPOCH if fenced else Error.NONE
+    if isinstance(request, messages.FetchRequest):
         return (None, fetched(k, s, request, error)) if fenced else k.version.answer_fetch(k, s, request)
     return None, k.to(
-        request.source, OffsetsForLeaderEpochResponse, error=error, broker_epoch=request.broker_epoch,
+        request.source, messages.OffsetsForLeaderEpochResponse, error=error, broker_epoch=request.broker_epoch,
         answer=None if fenced else k.version.look_up(s.log, request.leader_epoch), correlation=request.correlation,
     )
 
 
-def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
+def answer_fetch(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
     """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
     if fetch.fetch_offset < len(s.log):
-        return heard, fetched(k, s, fetch, ReplicaError.NONE, s.log[fetch.fetch_offset])
+        return heard, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
-        return heard, fetched(k, s, fetch, ReplicaError.NONE)
+        return heard, fetched(k, s, fetch, Error.NONE)
     return heard, None
 
 
-def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
+def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
     """KIP-320's first try: as above, unless the follower has to truncate first."""
     if not truncation.diverges(s.log, fetch.fetch_offset, fetch.last_fetched_epoch):
         return answer_fetch(k, s, fetch)
-    answer = fetched(k, s, fetch, ReplicaError.DIVERGING_EPOCH)
+    answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
     return None, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
 
 
 def fetched(
-    k: Replica, s: ReplicaState, fetch: FetchRequest, error: ReplicaError, entry: ReplicaEntry | None = None
-) -> FetchResponse:
+    k: Replica, s: ReplicaState, fetch: messages.FetchRequest, error: Error, entry: ReplicaEntry | None = None
+) -> messages.FetchResponse:
     """Return the answer to a fetch."""
     return k.to(
-        fetch.source, FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
+        fetch.source, messages.FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
         broker_epoch=fetch.broker_epoch, correlation=fetch.correlation,
     )
 
 
-def may_append(k: Replica, s: ReplicaState, acks: str) -> ReplicaError:
+def may_append(k: Replica, s: ReplicaState, acks: str) -> Error:
     """Say why a record is not appended, or `NONE`."""
     if not leads(k, s):
-        return ReplicaError.NOT_LEADER_OR_FOLLOWER
+        return Error.NOT_LEADER_OR_FOLLOWER
     if acks == "all" and not has_enough_in_sync(k, s):
-        return ReplicaError.NOT_ENOUGH_REPLICAS
-    return ReplicaError.NONE
+        return Error.NOT_ENOUGH_REPLICAS
+    return Error.NONE
 
 
 def has_enough_in_sync(k: Replica, s: ReplicaState) -> bool:
@@ -136,12 +128,12 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
     With `0` nobody does.
     """
     error = may_append(k, s, acks)
-    if error is not ReplicaError.NONE:
+    if error is not Error.NONE:
         return ReplicaOutcome(s, completed=(Completed(callback, error, -1),), detail=error)
     offset = len(s.log)
     waits = ((offset, callback),) if acks == "all" else ()
     after = attrs.evolve(s, log=(*s.log, ReplicaEntry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
-    done = (Completed(callback, ReplicaError.NONE, offset),) if acks == "1" else ()
+    done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
     return then(ReplicaOutcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 
 
@@ -164,7 +156,7 @@ def known_end_offset(s: ReplicaState, follower: str) -> int | None:
 def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
     """Pass one record, complete what waits for it, and tell the followers who wait for news."""
     offset = s.high_watermark + 1
-    error = ReplicaError.NONE if has_enough_in_sync(k, s) else ReplicaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    error = Error.NONE if has_enough_in_sync(k, s) else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     done = tuple(Completed(callback, error, at) for at, callback in s.callbacks if at < offset)
     after = attrs.evolve(
         s, high_watermark=offset, callbacks=tuple(waiting for waiting in s.callbacks if waiting[0] >= offset)
@@ -199,13 +191,13 @@ def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> ReplicaOutcome:
     """Propose an ISR to the controller. From now on the proposed members count, too (KIP-497)."""
     known = {follower: heard.broker_epoch for follower, heard in s.followers.items() if follower in isr}
     proposal = k.to(
-        k.controller, AlterPartitionRequest, leader_epoch=s.leader_epoch, new_isr=isr,
+        k.controller, messages.AlterPartitionRequest, leader_epoch=s.leader_epoch, new_isr=isr,
         partition_epoch=s.partition_epoch, broker_epochs=FrozenMap({**known, k.name: s.broker_epoch}),
     )
     return ReplicaOutcome(attrs.evolve(s, proposal=proposal), (proposal,), detail=members(isr))
 
 
-def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> ReplicaOutcome:
+def learn_isr(k: Replica, s: ReplicaState, answer: messages.AlterPartitionResponse) -> ReplicaOutcome:
     """Learn what the controller made of a proposal: a newer ISR, or that it refuses a member that was started again."""
     if not leads(k, s) or answer.leader_epoch != s.leader_epoch:
         return ReplicaOutcome(s, detail=f"epoch {answer.leader_epoch} is over")
@@ -224,10 +216,10 @@ def serves_consumers(k: Replica, s: ReplicaState) -> bool:
     return leads(k, s) and in_sync.is_in_current_epoch(s.high_watermark, s.log, s.leader_epoch)
 
 
-def read(k: Replica, s: ReplicaState, offset: int) -> tuple[ReplicaError, ReplicaEntry | None]:
+def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, ReplicaEntry | None]:
     """Return the record at an offset for a consumer, None where the high watermark is not above it, or an error."""
     if not leads(k, s):
-        return ReplicaError.NOT_LEADER_OR_FOLLOWER, None
+        return Error.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):
-        return ReplicaError.OFFSET_NOT_AVAILABLE, None
-    return ReplicaError.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None
+        return Error.OFFSET_NOT_AVAILABLE, None
+    return Error.NONE, record_at(s.log, offset) if offset < s.high_watermark else None

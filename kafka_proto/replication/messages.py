@@ -1,4 +1,4 @@
-"""Messages and error codes of the replication protocol among actors.
+"""Messages of the replication protocol among actors.
 
 Names are Kafka's; a consumer's fetch is a `Poll`. `partition` says which partition a message is about where a broker
 hosts several, and is absent where there is one. A broker epoch says how often a broker was started again.
@@ -9,29 +9,9 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Message, Value, absent_if_none, fresh, ordered
-from kafka_proto.errors import ErrorCode
+from kafka_proto.errors import Error
 from kafka_proto.replication.records import Isr, ReplicaEntry
 from kafka_proto.replication.truncation import EpochEnd
-
-
-class ReplicaError(ErrorCode):
-    """Response codes, as Kafka spells them."""
-
-    NONE = "NONE"
-    NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
-    """Who was asked does not lead: a record was not appended. Kafka says so of appended ones, too."""
-    FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
-    """The request is of an older leader epoch (KIP-320), or of a deposed leader."""
-    DIVERGING_EPOCH = "DIVERGING_EPOCH"
-    """The fetch cannot be served, as the follower's log is not the beginning of the leader's."""
-    NOT_ENOUGH_REPLICAS = "NOT_ENOUGH_REPLICAS"
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
-    REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
-    """The leader was deposed, or nobody answered, before the record was known to be committed."""
-    OFFSET_NOT_AVAILABLE = "OFFSET_NOT_AVAILABLE"
-    """The high watermark of a new leader is not known to be the newest yet (KIP-207)."""
-    INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
-    INELIGIBLE_REPLICA = "INELIGIBLE_REPLICA"
 
 
 @attrs.frozen
@@ -89,7 +69,7 @@ class FetchRequest(PartitionMessage):
 class FetchResponse(PartitionMessage):
     """The next record, or none where only the high watermark is new, or an error."""
 
-    error: ReplicaError
+    error: Error
     entry: ReplicaEntry | None
     high_watermark: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
@@ -113,7 +93,7 @@ class OffsetsForLeaderEpochRequest(PartitionMessage):
 class OffsetsForLeaderEpochResponse(PartitionMessage):
     """The answer; None where the leader's log cannot tell (KIP-101)."""
 
-    error: ReplicaError
+    error: Error
     answer: EpochEnd | None
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
     correlation: int = attrs.field(metadata=ordered("fetch", "dest", "partition", "broker_epoch"))
@@ -134,7 +114,7 @@ class AlterPartitionRequest(PartitionMessage):
 class AlterPartitionResponse(PartitionMessage):
     """What the controller made of a proposal, and what holds now."""
 
-    error: ReplicaError
+    error: Error
     leader_epoch: int
     isr: Isr
     partition_epoch: int
@@ -159,7 +139,7 @@ class ProduceRequest(PartitionMessage):
 class ProduceResponse(PartitionMessage):
     """At which offset the record is, or why not; whom to ask instead."""
 
-    error: ReplicaError
+    error: Error
     base_offset: int
     correlation: int = attrs.field(metadata=fresh("produce", "dest"))
     current_leader: str | None = None
@@ -177,7 +157,7 @@ class Poll(PartitionMessage):
 class PollResponse(PartitionMessage):
     """The record, or none where the high watermark is not above the offset; whom to ask instead."""
 
-    error: ReplicaError
+    error: Error
     entry: ReplicaEntry | None
     high_watermark: int
     leader_epoch: int

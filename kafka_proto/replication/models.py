@@ -9,7 +9,6 @@ from typing import Any
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
 from harness.model.spec import chosen, processes, reasons
 from kafka_proto.replication.extensions import ACTIONS
-from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaVersion
@@ -93,7 +92,7 @@ def build_async_isr(
 ) -> Model:
     """Build AsyncIsr at a size, with the extension actions that the settings name."""
     k = async_isr.constants(sizes, settings)
-    whole = (*async_isr.NEXT, *chosen(async_isr_extensions.ACTIONS, settings["extend"].split(",")))
+    whole = (*async_isr.NEXT, *chosen(ACTIONS["async-isr"], settings["extend"].split(",")))
     return Model(
         "replication/async-isr", processes(whole, k), (async_isr.initial(k),), network, faults, async_isr.properties(k),
         {}, history_variables, sizes, settings, types=(async_isr.IsrMessage,), symmetric=(k.followers,),
@@ -107,7 +106,7 @@ MODELS: tuple[ModelSpec, ...] = (
     ModelSpec(
         "replication/async-isr", "ISR changes proposed to the controller (KIP-497)",
         build_async_isr, ASYNC_ISR_SIZES,
-        {**COUNTS, "extend": beyond(reasons(async_isr_extensions.ACTIONS))},
+        {**COUNTS, "extend": beyond(reasons(ACTIONS["async-isr"]))},
     ),
     *map(actor_model, VERSIONS.values()),
 )

@@ -10,42 +10,33 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Message
-from kafka_proto.replication import following, leading
-from kafka_proto.replication.messages import (
-    AlterPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    ReplicaError,
-)
+from kafka_proto.errors import Error
+from kafka_proto.replication import following, leading, messages
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, then
 
 
 def receive(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome | None:
     """Return the outcome of a message about the partition, or None if it is not one for a replica."""
     match message:
-        case LeaderAndIsrRequest():
+        case messages.LeaderAndIsrRequest():
             return obey(k, s, message)
-        case FetchRequest() | OffsetsForLeaderEpochRequest():
+        case messages.FetchRequest() | messages.OffsetsForLeaderEpochRequest():
             return leading.ask(k, s, message)
-        case FetchResponse():
+        case messages.FetchResponse():
             return following.apply_fetch(k, s, message)
-        case OffsetsForLeaderEpochResponse():
+        case messages.OffsetsForLeaderEpochResponse():
             return following.learn_end_offset(k, s, message)
-        case AlterPartitionResponse():
+        case messages.AlterPartitionResponse():
             return leading.learn_isr(k, s, message)
     return None
 
 
-def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
+def obey(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
     """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard where the controller wants to know."""
     if announced.broker_epoch != s.broker_epoch:
         return ReplicaOutcome(s, detail=f"epoch {announced.leader_epoch}, for broker epoch {announced.broker_epoch}")
     response = k.to(
-        k.controller, LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch
+        k.controller, messages.LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch
     )
     heard = (response,) if announced.again else ()
     known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
@@ -57,9 +48,9 @@ def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Replica
     return ReplicaOutcome(s, heard, detail=f"epoch {announced.leader_epoch}, already known")
 
 
-def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
+def take_office(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
-    given_up = tuple(Completed(callback, ReplicaError.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
+    given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"
     if announced.leader == k.name:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from itertools import product
 
 from harness.model import Property, Reason, Step, Value, View, always, parts, slot, sometimes
-from kafka_proto.replication.log import first_disagreement
-from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, members
+from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, first_disagreement, members
 from kafka_proto.replication.specs.names import ReplicationNames, epoch_of, hw_of, initial, isr_of, leader_of, log_of
 
 CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")

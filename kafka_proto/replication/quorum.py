@@ -11,15 +11,9 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import FrozenMap, ordered
+from kafka_proto.errors import Error
 from kafka_proto.replication import isr as in_sync
-from kafka_proto.replication import leadership
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    ReplicaError,
-)
+from kafka_proto.replication import leadership, messages
 from kafka_proto.replication.records import NIL, Isr
 
 
@@ -96,32 +90,32 @@ def register(q: Quorum, replica: str, broker_epoch: int) -> Quorum:
     return attrs.evolve(q, entered=q.entered.set(replica, broker_epoch)) if replica in q.isr else q
 
 
-def alter(q: Quorum, proposal: AlterPartitionRequest) -> tuple[Quorum, AlterPartitionResponse]:
+def alter(q: Quorum, proposal: messages.AlterPartitionRequest) -> tuple[Quorum, messages.AlterPartitionResponse]:
     """Take a leader's proposal, or say why not (`ControllerHandleRequest`); either way say what holds now."""
     error = why_not(q, proposal)
-    if error is ReplicaError.NONE:
+    if error is Error.NONE:
         q = attrs.evolve(
             q, isr=proposal.new_isr, partition_epoch=q.partition_epoch + 1,
             last_isr=q.last_isr.set(str(q.leader_epoch), proposal.new_isr),
             entered=q.entered.update({b: proposal.broker_epochs.get(b) for b in sorted(proposal.new_isr - q.isr)}),
         )
-    return q, AlterPartitionResponse(
+    return q, messages.AlterPartitionResponse(
         error, q.leader_epoch, q.isr, q.partition_epoch, proposal.partition_epoch,
-        proposal.broker_epochs if error is ReplicaError.INELIGIBLE_REPLICA else None,
+        proposal.broker_epochs if error is Error.INELIGIBLE_REPLICA else None,
         source=proposal.dest, dest=proposal.source, partition=proposal.partition,
     )
 
 
-def why_not(q: Quorum, proposal: AlterPartitionRequest) -> ReplicaError:
+def why_not(q: Quorum, proposal: messages.AlterPartitionRequest) -> Error:
     """Say why a proposal is refused, or `NONE`."""
     leader = proposal.source
     if not leadership.is_true_leader(leader, leader, proposal.leader_epoch, q.leader, q.leader_epoch):
-        return ReplicaError.FENCED_LEADER_EPOCH
+        return Error.FENCED_LEADER_EPOCH
     if proposal.partition_epoch != q.partition_epoch:
-        return ReplicaError.INVALID_UPDATE_VERSION
+        return Error.INVALID_UPDATE_VERSION
     if not are_eligible(q, proposal.broker_epochs):
-        return ReplicaError.INELIGIBLE_REPLICA
-    return ReplicaError.NONE
+        return Error.INELIGIBLE_REPLICA
+    return Error.NONE
 
 
 def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
@@ -129,7 +123,7 @@ def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
     return all(broker_epoch == q.broker_epochs[replica] for replica, broker_epoch in broker_epochs.items())
 
 
-def acknowledged(q: Quorum, response: LeaderAndIsrResponse) -> Quorum:
+def acknowledged(q: Quorum, response: messages.LeaderAndIsrResponse) -> Quorum:
     """Note that a replica, in its present incarnation, has heard of a leader epoch."""
     if response.broker_epoch != q.broker_epochs[response.source] or response.leader_epoch <= q.heard[response.source]:
         return q
@@ -143,9 +137,9 @@ def deaf(q: Quorum) -> tuple[str, ...]:
 
 def announcement(
     q: Quorum, source: str, replica: str, partition: str | None = None, again: bool = False
-) -> LeaderAndIsrRequest:
+) -> messages.LeaderAndIsrRequest:
     """Return the request that tells a replica who leads."""
-    return LeaderAndIsrRequest(
+    return messages.LeaderAndIsrRequest(
         q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.broker_epochs[replica], again,
         source=source, dest=replica, partition=partition,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -58,3 +58,25 @@ class LeaderAndIsrRequest:
     leader: str | None
     leader_epoch: int
     isr: Isr
+
+
+R = TypeVar("R", bound=WrittenRecord)
+
+
+def record_at(log: Sequence[R], offset: int) -> R | None:
+    """Return the record at an offset, or None where the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
+    return log[offset] if 0 <= offset < len(log) else None
+
+
+def last_epoch(log: AnyLog) -> int:
+    """Return the leader epoch of a log's last record, `NIL` where it has none."""
+    return log[-1].epoch if log else NIL
+
+
+def first_disagreement(one: AnyLog, other: AnyLog, upto: int) -> int | None:
+    """Return the first offset below `upto` at which the logs do not hold the same record, or None."""
+    for offset in range(upto):
+        record = record_at(one, offset)
+        if record is None or record != record_at(other, offset):
+            return offset
+    return None

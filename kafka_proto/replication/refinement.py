@@ -1,10 +1,14 @@
 """What a state of replication's actors is in the terms of their version's module, so that runs can be held against it.
 
-One mapping serves the five versions whose modules build on KafkaReplication; `async_isr_refinement` has the sixth.
-A record is identified by its leader epoch, offset and value, and numbered as it first appears. A replica that looks up
-where to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and the last one of
-its epoch when it is deposed: so a change of the ISR is a step of the spec where the controller makes it. Fetches and
-look-ups count when they are served.
+One mapping serves the five versions whose modules build on KafkaReplication; AsyncIsr has its own. Its
+leader is a constant: here it is who is elected first, under the name `r1` (the two change names). The mapping is about
+the time in which that leads. From then on its state stays as it is, and steps are not judged any more. A follower's
+offset is the highest one that the leader has heard of. A partition epoch is a version.
+
+In the others a record is identified by its leader epoch, offset and value, and numbered as it first appears. A replica
+that looks up where to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and
+the last one of its epoch when it is deposed: so a change of the ISR is a step of the spec where the controller makes
+it. Fetches and look-ups count when they are served.
 """
 
 from __future__ import annotations
@@ -19,14 +23,105 @@ from harness.model.spec import flat, processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.leadership import is_true_leader
-from kafka_proto.replication.messages import FetchResponse, OffsetsForLeaderEpochResponse
+from kafka_proto.replication.leading import known_end_offset
+from kafka_proto.replication.messages import AlterPartitionRequest, FetchResponse, OffsetsForLeaderEpochResponse
 from kafka_proto.replication.properties import properties
-from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.quorum import Quorum, are_eligible
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaState
+from kafka_proto.replication.specs import async_isr
+from kafka_proto.replication.specs.async_isr import LEADER, NEXT, AsyncIsrNames, IsrMessage
 from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import ReplicationNames, initial, replicas
-from kafka_proto.replication.versions import AS_WRITTEN, DEPARTURES
+from kafka_proto.replication.versions import AS_WRITTEN, COUNTS, DEPARTURES
+
+
+@attrs.frozen
+class AsyncIsrGhost:
+    """What the mapping remembers of a run."""
+
+    state: FrozenMap[str, Value]
+    """The state of the module before: a leader that has crashed keeps its part of it, and all stays once it is deposed.
+    """
+    proposals: frozenset[AlterPartitionRequest] = frozenset()
+    """What was proposed and may still be accepted, or could not be for its version."""
+    lapsed: frozenset[AlterPartitionRequest] = frozenset()
+    """What was proposed and is refused for whom it would let in. It stays refused, also where its version passes before
+    the leader hears of that."""
+    high_watermark: int = 0
+    """The leader's own."""
+
+
+def async_isr_refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinement:
+    """Return AsyncIsr at the actors' size, without bounds and with its extensions, and the mapping to it."""
+    bounds = AsyncIsrNames(replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED)
+    names = departed(bounds, DEPARTURES, COUNTS[settings["counts"]])
+    model = Model(
+        "replication/async-isr", processes((*NEXT, *ACTIONS["async-isr"]), names), (async_isr.initial(names),),
+        properties=async_isr.properties(names), types=(IsrMessage,),
+    )
+    return Refinement(
+        model, partial(of_async_isr, names), AsyncIsrGhost(FrozenMap(async_isr.initial(names))), (),
+        reasons(ACTIONS["async-isr"]), steps=len(names.replicas),
+        by={
+            "EarlyExpandIsr": ("ProposeExpandIsr",),
+            "ShrinkIsrByMany": ("ProposeShrinkIsr",),
+            "LapseRequests": ("ReceiveBrokerRegistrationRequest", "ProposeExpandIsr"),
+            "ForgetPendingIsr": ("ReceiveAlterPartitionResponse",),
+        },
+    )
+
+
+def of_async_isr(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
+    """Return the module's state that a state of the actors stands for, and what is remembered of it.
+
+    Raises ValueError where the leader's high watermark rises above what the module's would be.
+    """
+    q: Quorum = view[CONTROLLER].partition
+    elected = next((n for n, request in enumerate(q.announced) if request.leader is not None), None)
+    if elected is None or {request.leader for request in q.announced[elected:]} != {q.announced[elected].leader}:
+        return before.state, before
+    leader = q.announced[elected].leader
+    assert leader is not None
+    as_named = {leader: LEADER, LEADER: leader}
+    missing = sorted(frozenset(k.replicas) - q.announced[elected].isr)
+    offset = len(missing) - (elected + 1)
+
+    def message(isr: Isr, partition_epoch: int) -> IsrMessage:
+        """Return an ISR under the module's names, and a partition epoch as a version."""
+        return IsrMessage(frozenset(as_named.get(name, name) for name in isr), partition_epoch + offset)
+
+    s: ReplicaState = view[leader]
+    state, proposals, mark = dict(before.state), before.proposals, before.high_watermark
+    if s.active and s.leader == leader:
+        mark, known, pending = s.high_watermark, message(s.isr, s.partition_epoch), IsrMessage(frozenset(), NIL)
+        if s.proposal is not None:
+            pending = message(s.proposal.new_isr, s.proposal.partition_epoch)
+            proposals |= {s.proposal}
+        state |= {
+            slot("leaderState", "isr"): known.isr, slot("leaderState", "version"): known.version,
+            slot("leaderState", "pendingIsr"): pending.isr, slot("leaderState", "pendingVersion"): pending.version,
+        }
+        for name in k.replicas:  # what the leader has heard of a follower stays true, also where it forgets it
+            of = slot("leaderState", "offsets", as_named.get(name, name))
+            heard = len(s.log) if name == leader else known_end_offset(s, name) or 0
+            state[of] = max(before.state[of], heard)
+    lapsed = before.lapsed | {
+        p for p in proposals if p.partition_epoch == q.partition_epoch and not are_eligible(q, p.broker_epochs)
+    }
+    proposals -= lapsed
+    now = message(q.isr, q.partition_epoch)
+    left = (  # those who were out of the ISR before anybody led have left it one by one, in the module
+        message(frozenset(k.replicas) - frozenset(missing[:n]), n - offset) for n in range(1, len(missing) + 1)
+    )
+    state["requests"] = frozenset(message(p.new_isr, p.partition_epoch) for p in proposals)
+    state["updates"] = before.state["updates"] | frozenset((*left, *((now,) if now.version > 0 else ())))
+    state |= {slot("controllerState", "isr"): now.isr, slot("controllerState", "version"): now.version}
+    allowed = async_isr.high_watermark(k, View(state))
+    if mark > max(allowed, before.high_watermark):
+        raise ValueError(f"the high watermark rises to {mark}, and those who count have reached {allowed}")
+    return state, AsyncIsrGhost(FrozenMap(state), proposals, lapsed, mark)
+
 
 UNBOUNDED = 1_000_000
 """More records than any run has: the bounds of the spec, lifted."""
@@ -161,4 +256,4 @@ def known_isr(q: Quorum, name: str, s: ReplicaState) -> Isr:
     return q.last_isr[str(s.leader_epoch)]
 
 
-TYPES: tuple[type, ...] = (ReplicationGhost,)
+TYPES: tuple[type, ...] = (ReplicationGhost, AsyncIsrGhost)

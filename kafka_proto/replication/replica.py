@@ -11,14 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, Message, Turn
-from kafka_proto.replication import leading, partition, replica_state
-from kafka_proto.replication.messages import (
-    BrokerRegistrationRequest,
-    Poll,
-    PollResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState
 
 
@@ -52,10 +45,10 @@ class PartitionReplica(Actor[ReplicaState]):
     def on_message(self, local: ReplicaState, message: Message) -> Iterable[Turn[ReplicaState]]:
         action, who = f"Receive{message.type}", (self.name, message.source)
         match message:
-            case ProduceRequest():
+            case messages.ProduceRequest():
                 callback = (message.source, message.correlation)
                 outcome: ReplicaOutcome | None = leading.append(self.k, local, message.value, message.acks, callback)
-            case Poll():
+            case messages.Poll():
                 outcome = ReplicaOutcome(local, (self.polled(local, message),))
             case _:
                 outcome = partition.receive(self.k, local, message)
@@ -67,24 +60,24 @@ class PartitionReplica(Actor[ReplicaState]):
         answers = tuple(self.answered(outcome.state, done) for done in outcome.completed)
         return Turn(action, who, outcome.state, (*outcome.sent, *answers), outcome.flush, outcome.detail)
 
-    def answered(self, local: ReplicaState, done: Completed) -> ProduceResponse:
+    def answered(self, local: ReplicaState, done: Completed) -> messages.ProduceResponse:
         """Return the answer to who waits for a record."""
         client, correlation = done.callback
         return self.k.to(
-            client, ProduceResponse, error=done.error, base_offset=done.offset, correlation=correlation,
+            client, messages.ProduceResponse, error=done.error, base_offset=done.offset, correlation=correlation,
             current_leader=local.leader,
         )
 
-    def polled(self, local: ReplicaState, poll: Poll) -> PollResponse:
+    def polled(self, local: ReplicaState, poll: messages.Poll) -> messages.PollResponse:
         """Return the answer to a consumer."""
         error, entry = leading.read(self.k, local, poll.offset)
         return self.k.to(
-            poll.source, PollResponse, error=error, entry=entry, high_watermark=local.high_watermark,
+            poll.source, messages.PollResponse, error=error, entry=entry, high_watermark=local.high_watermark,
             leader_epoch=local.leader_epoch, correlation=poll.correlation, leader=local.leader,
         )
 
-    def registration(self, local: ReplicaState) -> BrokerRegistrationRequest:
-        return self.k.to(self.k.controller, BrokerRegistrationRequest, broker_epoch=local.broker_epoch)
+    def registration(self, local: ReplicaState) -> messages.BrokerRegistrationRequest:
+        return self.k.to(self.k.controller, messages.BrokerRegistrationRequest, broker_epoch=local.broker_epoch)
 
     def timers(self, local: ReplicaState) -> tuple[str, ...]:
         waits = partition.resend(local) or local.registering

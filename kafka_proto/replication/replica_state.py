@@ -12,23 +12,15 @@ from typing import TypeVar
 import attrs
 
 from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, persisted, volatile
+from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication.messages import (
-    AlterPartitionRequest,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    PartitionMessage,
-    ReplicaError,
-)
+from kafka_proto.replication import messages
 from kafka_proto.replication.records import NIL, AnyLog, Isr, ReplicaEntry
 from kafka_proto.replication.truncation import EpochEnd
 
-Request = FetchRequest | OffsetsForLeaderEpochRequest
-Response = FetchResponse | OffsetsForLeaderEpochResponse
-T = TypeVar("T", bound=PartitionMessage)
+Request = messages.FetchRequest | messages.OffsetsForLeaderEpochRequest
+Response = messages.FetchResponse | messages.OffsetsForLeaderEpochResponse
+T = TypeVar("T", bound=messages.PartitionMessage)
 
 
 @attrs.frozen(kw_only=True)
@@ -37,15 +29,15 @@ class ReplicaVersion:
 
     name: str
     title: str
-    follow: Callable[[Replica, ReplicaState, LeaderAndIsrRequest], ReplicaOutcome]
+    follow: Callable[[Replica, ReplicaState, messages.LeaderAndIsrRequest], ReplicaOutcome]
     """A replica is to follow a leader: where it truncates its log first, or how it finds out."""
     learn_end_offset: Callable[
-        [Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsrRequest], ReplicaOutcome
+        [Replica, ReplicaState, messages.OffsetsForLeaderEpochResponse, messages.LeaderAndIsrRequest], ReplicaOutcome
     ]
     """A look-up is answered."""
     look_up: Callable[[AnyLog, int], EpochEnd | None]
     """Where the leader's log leaves an epoch, None where that cannot be told."""
-    answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], Fetched]
+    answer_fetch: Callable[[Replica, ReplicaState, messages.FetchRequest], Fetched]
     fences: bool = False
     """Whether fetches and look-ups are answered in the epoch of the leader only."""
     may_expand: Callable[[int, int, AnyLog, int], bool]
@@ -80,7 +72,7 @@ class Follower:
     correlation: int = attrs.field(metadata=ordered("fetch", "key", "part", "broker_epoch"))
 
 
-Fetched = tuple[Follower | None, FetchResponse | None]
+Fetched = tuple[Follower | None, messages.FetchResponse | None]
 """What a leader hears of a follower by its fetch, None where that does not count; and the answer, None for now."""
 
 
@@ -99,7 +91,7 @@ class ReplicaState:
     broker_epoch: int = persisted(default=0, metadata=ordered("broker_epoch", "self"))
     active: bool = volatile(default=False)
     """Whether this incarnation has heard from the controller: until then it neither leads nor follows."""
-    becoming: LeaderAndIsrRequest | None = volatile(default=None)
+    becoming: messages.LeaderAndIsrRequest | None = volatile(default=None)
     """The request that is obeyed as soon as it is known where to truncate; the one before stays in effect."""
     cut: int = volatile(default=0)
     """While becoming: the end offset that the log will have, as far as the look-ups went."""
@@ -109,7 +101,7 @@ class ReplicaState:
     followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
     """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""
-    proposal: AlterPartitionRequest | None = volatile(default=None)
+    proposal: messages.AlterPartitionRequest | None = volatile(default=None)
     callbacks: tuple[tuple[int, Value], ...] = volatile(default=(), metadata=fresh("produce", "beside"))
     """Offset and callback of the records whose commit somebody waits for."""
     flushed: int = persisted(default=0)
@@ -128,7 +120,7 @@ class Completed:
     """A record that somebody waits for: what became of it."""
 
     callback: Value
-    error: ReplicaError
+    error: Error
     offset: int
 
 

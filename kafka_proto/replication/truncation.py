@@ -9,8 +9,7 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.replication.isr import has_epoch_below
-from kafka_proto.replication.log import last_epoch, record_at
-from kafka_proto.replication.records import NIL, AnyLog
+from kafka_proto.replication.records import NIL, AnyLog, last_epoch, record_at
 
 
 def by_leader_epoch(leader_log: AnyLog, follower_log: AnyLog, high_watermark: int) -> int:

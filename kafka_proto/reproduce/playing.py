@@ -21,9 +21,8 @@ from kafka_proto.conformance.situations import Situation
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.reproduce import librdkafka
-from kafka_proto.reproduce.forwarding import Address
 from kafka_proto.reproduce.judging import ApplicationLedger, ObservedLog, named
-from kafka_proto.reproduce.proxy import HeldRequest, Proxy, chooser
+from kafka_proto.reproduce.proxy import Address, HeldRequest, Proxy, chooser
 from kafka_proto.reproduce.schedule import Arrives, Comes, Event, Schedule, ScheduledCall, Settled
 from kafka_proto.requests import partition_index, topic_of
 

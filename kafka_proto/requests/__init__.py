@@ -2,10 +2,22 @@
 
 A broker decides per request version, not per cluster, so the version is part of the value. Names are those of Kafka's
 message definitions in snake_case. The conformance files, the actors' messages and a codec of the wire map onto these
-classes; nothing here decides, and nothing here knows bytes.
+classes; nothing here decides, and nothing here knows bytes. What a group coordinator is asked is in `groups`.
+
+A request is about one partition, topic or transaction: one of the wire that names several is several of these. The name
+of a partition is that of its folder in Kafka's log, `T-0` or `__consumer_offsets-12`, as names sort, hash and compare
+as text; partitions of a request are sorted. Times are milliseconds. A producer id or epoch of -1 is none.
 """
 
-from kafka_proto.requests.error import Error as Error
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from harness.model import FrozenMap, absent_if_none
+from kafka_proto.errors import Error as Error
+from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, AbortedTransaction, ProducerState, RecordBatch
 from kafka_proto.requests.groups import HeartbeatRequest as HeartbeatRequest
 from kafka_proto.requests.groups import HeartbeatResponse as HeartbeatResponse
 from kafka_proto.requests.groups import JoinGroupRequest as JoinGroupRequest
@@ -14,51 +26,307 @@ from kafka_proto.requests.groups import LeaveGroupRequest as LeaveGroupRequest
 from kafka_proto.requests.groups import LeaveGroupResponse as LeaveGroupResponse
 from kafka_proto.requests.groups import MemberIdentity as MemberIdentity
 from kafka_proto.requests.groups import MemberResponse as MemberResponse
+from kafka_proto.requests.groups import OffsetCommitRequest as OffsetCommitRequest
+from kafka_proto.requests.groups import OffsetCommitResponse as OffsetCommitResponse
+from kafka_proto.requests.groups import OffsetFetchRequest as OffsetFetchRequest
+from kafka_proto.requests.groups import OffsetFetchResponse as OffsetFetchResponse
 from kafka_proto.requests.groups import SyncGroupRequest as SyncGroupRequest
 from kafka_proto.requests.groups import SyncGroupResponse as SyncGroupResponse
-from kafka_proto.requests.names import GROUP_TOPIC as GROUP_TOPIC
-from kafka_proto.requests.names import INTERNAL_TOPICS as INTERNAL_TOPICS
-from kafka_proto.requests.names import OFFSETS_PARTITION as OFFSETS_PARTITION
-from kafka_proto.requests.names import TRANSACTION_PARTITION as TRANSACTION_PARTITION
-from kafka_proto.requests.names import TRANSACTION_TOPIC as TRANSACTION_TOPIC
-from kafka_proto.requests.names import is_internal as is_internal
-from kafka_proto.requests.names import partition_index as partition_index
-from kafka_proto.requests.names import partition_name as partition_name
-from kafka_proto.requests.names import topic_of as topic_of
-from kafka_proto.requests.offsets import OffsetCommitRequest as OffsetCommitRequest
-from kafka_proto.requests.offsets import OffsetCommitResponse as OffsetCommitResponse
-from kafka_proto.requests.offsets import OffsetFetchRequest as OffsetFetchRequest
-from kafka_proto.requests.offsets import OffsetFetchResponse as OffsetFetchResponse
-from kafka_proto.requests.offsets import TxnOffsetCommitRequest as TxnOffsetCommitRequest
-from kafka_proto.requests.offsets import TxnOffsetCommitResponse as TxnOffsetCommitResponse
-from kafka_proto.requests.records import ConsumerFetchRequest as ConsumerFetchRequest
-from kafka_proto.requests.records import ConsumerFetchResponse as ConsumerFetchResponse
-from kafka_proto.requests.records import DeleteRecordsRequest as DeleteRecordsRequest
-from kafka_proto.requests.records import DeleteRecordsResponse as DeleteRecordsResponse
-from kafka_proto.requests.records import DescribeProducersRequest as DescribeProducersRequest
-from kafka_proto.requests.records import DescribeProducersResponse as DescribeProducersResponse
-from kafka_proto.requests.records import IsolationLevel as IsolationLevel
-from kafka_proto.requests.records import ListOffsetsRequest as ListOffsetsRequest
-from kafka_proto.requests.records import ListOffsetsResponse as ListOffsetsResponse
-from kafka_proto.requests.records import ProduceRequest as ProduceRequest
-from kafka_proto.requests.records import ProduceResponse as ProduceResponse
-from kafka_proto.requests.records import WriteTxnMarkersRequest as WriteTxnMarkersRequest
-from kafka_proto.requests.records import WriteTxnMarkersResponse as WriteTxnMarkersResponse
-from kafka_proto.requests.topics import CreateTopicsRequest as CreateTopicsRequest
-from kafka_proto.requests.topics import CreateTopicsResponse as CreateTopicsResponse
-from kafka_proto.requests.topics import DeleteTopicsRequest as DeleteTopicsRequest
-from kafka_proto.requests.topics import DeleteTopicsResponse as DeleteTopicsResponse
-from kafka_proto.requests.transactions import AddOffsetsToTxnRequest as AddOffsetsToTxnRequest
-from kafka_proto.requests.transactions import AddOffsetsToTxnResponse as AddOffsetsToTxnResponse
-from kafka_proto.requests.transactions import AddPartitionsToTxnRequest as AddPartitionsToTxnRequest
-from kafka_proto.requests.transactions import AddPartitionsToTxnResponse as AddPartitionsToTxnResponse
-from kafka_proto.requests.transactions import CoordinatorRequest as CoordinatorRequest
-from kafka_proto.requests.transactions import CoordinatorResponse as CoordinatorResponse
-from kafka_proto.requests.transactions import DescribeTransactionsRequest as DescribeTransactionsRequest
-from kafka_proto.requests.transactions import DescribeTransactionsResponse as DescribeTransactionsResponse
-from kafka_proto.requests.transactions import EndTxnRequest as EndTxnRequest
-from kafka_proto.requests.transactions import EndTxnResponse as EndTxnResponse
-from kafka_proto.requests.transactions import InitProducerIdRequest as InitProducerIdRequest
-from kafka_proto.requests.transactions import InitProducerIdResponse as InitProducerIdResponse
-from kafka_proto.requests.transactions import ListTransactionsRequest as ListTransactionsRequest
-from kafka_proto.requests.transactions import ListTransactionsResponse as ListTransactionsResponse
+from kafka_proto.requests.groups import TxnOffsetCommitRequest as TxnOffsetCommitRequest
+from kafka_proto.requests.groups import TxnOffsetCommitResponse as TxnOffsetCommitResponse
+
+GROUP_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = (GROUP_TOPIC, TRANSACTION_TOPIC)
+
+
+def partition_name(topic: str, partition: int) -> str:
+    """Return a partition's name, as Kafka's `TopicPartition.toString` does."""
+    return f"{topic}-{partition}"
+
+
+OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
+"""The partition of the offsets topic that groups have where there is but one (Kafka has 50)."""
+TRANSACTION_PARTITION = partition_name(TRANSACTION_TOPIC, 0)
+"""The partition of the transaction log where there is but one (Kafka has 50)."""
+
+
+def is_internal(name: str) -> bool:
+    """Say whether a partition is of a topic that clients may not write to (`Topic.isInternal`)."""
+    return topic_of(name) in INTERNAL_TOPICS
+
+
+def topic_of(name: str) -> str:
+    """Return the topic of a partition's name."""
+    return name.rpartition("-")[0]
+
+
+def partition_index(name: str) -> int:
+    """Return the number of a partition's name. Raises ValueError where it has none."""
+    return int(name.rpartition("-")[2])
+
+
+class IsolationLevel(StrEnum):
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+@attrs.frozen
+class ProduceRequest:
+    version: int
+    transactional_id: str | None
+    acks: int
+    partition: str
+    batch: RecordBatch
+    refused: Error = Error.NONE
+    """Why a log does not take the batch, whose bytes are known to a codec only."""
+
+
+@attrs.frozen
+class ProduceResponse:
+    """`log_start_offset` is there where the batch came as far as the log, which took or refused it."""
+
+    error: Error
+    base_offset: int = -1
+    log_start_offset: int | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class DescribeProducersRequest:
+    """Whom a partition knows as its producers (KIP-664)."""
+
+    version: int
+    partition: str
+
+
+@attrs.frozen
+class DescribeProducersResponse:
+    error: Error
+    producers: FrozenMap[int, ProducerState] = FrozenMap()
+    """By producer id."""
+
+
+@attrs.frozen
+class WriteTxnMarkersRequest:
+    """One producer's markers (Kafka's request may hold several)."""
+
+    version: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    partitions: tuple[str, ...]
+    transaction_version: int = 0
+    """From version 2 (KIP-1228): 2 where the coordinator bumped the epoch with this marker."""
+
+
+@attrs.frozen
+class WriteTxnMarkersResponse:
+    errors: FrozenMap[str, Error]
+    """By partition."""
+
+
+@attrs.frozen
+class ConsumerFetchRequest:
+    """A consumer's fetch; a follower's has a `replica_id`, and reads up to the end of the log."""
+
+    version: int
+    partition: str
+    fetch_offset: int
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    replica_id: int = -1
+    max_batches: int | None = None
+    min_bytes: int = 1
+    """0 is answered at once, whether there is anything new or not."""
+
+
+@attrs.frozen
+class ConsumerFetchResponse:
+    error: Error
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = None
+    """None where the request did not ask for committed records."""
+    batches: tuple[RecordBatch, ...] = ()
+
+
+@attrs.frozen
+class ListOffsetsRequest:
+    """The offset for a time stamp; -1 is the latest one that the isolation level may read, -2 the earliest."""
+
+    version: int
+    partition: str
+    timestamp: int
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    replica_id: int = -1
+
+
+@attrs.frozen
+class ListOffsetsResponse:
+    """An offset; looked up by time, with the time stamp of its record."""
+
+    error: Error
+    offset: int = -1
+    timestamp: int = -1
+
+
+@attrs.frozen
+class DeleteRecordsRequest:
+    """Delete what is before an offset; -1 means all up to the high watermark."""
+
+    version: int
+    partition: str
+    offset: int
+
+
+@attrs.frozen
+class DeleteRecordsResponse:
+    error: Error
+    low_watermark: int = -1
+
+
+class TxnState(StrEnum):
+    """States of a transaction at its coordinator, by the names of Kafka's listings.
+
+    `PrepareEpochFence` is only ever pending, `Dead` never written.
+    """
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+@attrs.frozen
+class InitProducerIdRequest:
+    version: int
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    producer_id: int = NO_PRODUCER_ID
+    """From version 3 (KIP-360)."""
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class InitProducerIdResponse:
+    error: Error
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class AddPartitionsToTxnRequest:
+    """One transaction: versions 4 and 5, which only brokers send, may hold several; each of them is one of these."""
+
+    version: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+    verify_only: bool = False
+
+
+@attrs.frozen
+class AddPartitionsToTxnResponse:
+    errors: FrozenMap[str, Error]
+    """By partition. All have one code, unless some are unknown or were verified one by one."""
+
+
+@attrs.frozen
+class AddOffsetsToTxnRequest:
+    version: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partition: str
+    """The partition of the offsets topic that a group has (Kafka's broker finds it by the group's name)."""
+
+
+@attrs.frozen
+class AddOffsetsToTxnResponse:
+    error: Error
+
+
+@attrs.frozen
+class EndTxnRequest:
+    version: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@attrs.frozen
+class EndTxnResponse:
+    error: Error
+    producer_id: int = NO_PRODUCER_ID
+    """From version 5 (KIP-890): what the next transaction is to use."""
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class DescribeTransactionsRequest:
+    """One transactional id (Kafka's request may name several)."""
+
+    version: int
+    transactional_id: str
+
+
+@attrs.frozen
+class DescribeTransactionsResponse:
+    error: Error
+    state: str = ""
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    transaction_timeout_ms: int = 0
+    transaction_start_time_ms: int = -1
+    partitions: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ListTransactionsRequest:
+    version: int
+    state_filters: tuple[str, ...] = ()
+    producer_id_filters: tuple[int, ...] = ()
+    duration_filter: int = -1
+    """From version 1 (KIP-994): only those that are open for longer, in milliseconds; below 0 it filters nothing."""
+
+
+@attrs.frozen
+class ListTransactionsResponse:
+    error: Error
+    unknown_state_filters: tuple[str, ...] = ()
+    transactions: tuple[tuple[str, int, str], ...] = ()
+    """Transactional id, producer id and state, sorted."""
+
+
+CoordinatorRequest = InitProducerIdRequest | AddPartitionsToTxnRequest | AddOffsetsToTxnRequest | EndTxnRequest
+CoordinatorResponse = InitProducerIdResponse | AddPartitionsToTxnResponse | AddOffsetsToTxnResponse | EndTxnResponse
+
+
+@attrs.frozen
+class CreateTopicsRequest:
+    version: int
+    topic: str
+    partitions: int
+
+
+@attrs.frozen
+class CreateTopicsResponse:
+    error: Error
+
+
+@attrs.frozen
+class DeleteTopicsRequest:
+    version: int
+    topic: str
+
+
+@attrs.frozen
+class DeleteTopicsResponse:
+    error: Error

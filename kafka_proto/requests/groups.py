@@ -1,10 +1,11 @@
-"""What members ask of their group's coordinator, and what it answers: the classic group protocol (KIP-345, KIP-394)."""
+"""What members and producers ask of a group coordinator: the classic protocol (KIP-345, KIP-394), and offsets."""
 
 from __future__ import annotations
 
 import attrs
 
-from kafka_proto.requests.error import Error
+from harness.model import absent_if_none
+from kafka_proto.errors import Error
 
 NO_GENERATION = -1
 UNKNOWN_MEMBER = ""
@@ -109,3 +110,62 @@ class LeaveGroupResponse:
     """Before version 3 that of the only member."""
     members: tuple[MemberResponse, ...] = ()
     """From version 3."""
+
+
+@attrs.frozen
+class OffsetCommitRequest:
+    version: int
+    group_id: str
+    partition: str
+    offset: int
+    generation_id: int = NO_GENERATION
+    member_id: str = UNKNOWN_MEMBER
+    group_instance_id: str | None = None
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class OffsetCommitResponse:
+    error: Error
+
+
+@attrs.frozen
+class TxnOffsetCommitRequest:
+    """Versions before 3 have no member, generation or instance (KIP-447)."""
+
+    version: int
+    transactional_id: str
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    partition: str
+    offset: int
+    generation_id: int = NO_GENERATION
+    member_id: str = UNKNOWN_MEMBER
+    group_instance_id: str | None = None
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class TxnOffsetCommitResponse:
+    error: Error
+
+
+@attrs.frozen
+class OffsetFetchRequest:
+    version: int
+    group_id: str
+    partition: str
+    require_stable: bool = False
+    """From version 7 (KIP-447)."""
+
+
+@attrs.frozen
+class OffsetFetchResponse:
+    error: Error
+    partition_error: Error = Error.NONE
+    committed_offset: int = -1
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())

@@ -1,6 +1,6 @@
 """Kafka's transaction protocol as Vanlightly's diaries 01 and 02 and gist specify it: specs, and what they are made of.
 
-Rooms: `messages`, `records`; `decisions`, a file per request, and `versions`, which list them; spec compositions in
+Rooms: `records`; `decisions`, and `versions`, which list them; spec compositions in
 `specs`; `properties`; `scenarios`; `tours`. Whole transactions are held against diary 02 by
 `kafka_proto.cluster.refinement`.
 """

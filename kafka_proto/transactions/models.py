@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from harness.model import ModelSpec, Setting, Size
-from kafka_proto.transactions.specs import diary_01, diary_02, gist
-from kafka_proto.transactions.versions.departures import REPAIRED
-from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST, Version
+from kafka_proto.transactions.specs import diary_01, diary_02
+from kafka_proto.transactions.versions import DIARY_02, GIST, REPAIRED, Version
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),
@@ -41,7 +40,7 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     spec_model(DIARY_02, "InitPid and AddPartitionsToTxn with elections (diary 02)", "S1", "S2", "S3"),
     ModelSpec(
-        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, actions=gist.NEXT),
+        "transactions/gist", "diary 02's earlier form (the gist)", partial(diary_02.build, GIST, actions=diary_02.GIST),
         SIZES, {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
     spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),

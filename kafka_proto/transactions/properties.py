@@ -12,15 +12,19 @@ from typing import Any
 import attrs
 
 from harness.model import Message, Property, Reason, Step, View, always, eventually, sometimes
-from kafka_proto.transactions.messages import (
+from kafka_proto.transactions.records import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    ClientPhase,
+    ClientRecord,
+    Entry,
     InitPidRequest,
     InitPidResponse,
+    LogMetadata,
     Response,
     SpecError,
+    TxnMetadata,
 )
-from kafka_proto.transactions.records import ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (

@@ -3,13 +3,65 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import get_args
 
 import attrs
 
-from harness.model import absent_if_none
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions import messages
-from kafka_proto.transactions.messages import Response, SpecError
+from harness.model import Message, absent_if_none
+from kafka_proto.errors import ErrorCode
+from kafka_proto.requests import TxnState
+
+
+class SpecError(ErrorCode):
+    """Response codes, spelled as the specs spell them; there all are definite. `OK` is the absence of an error."""
+
+    OK = "OK"
+    NOT_COORDINATOR = "NotCoordinator"
+    NOT_COORDINATOR_FOR_TRANSACTIONAL_ID = "NotCoordinatorForTransactionalId"
+    CONCURRENT_TRANSACTIONS = "ConcurrentTransactions"
+    PRODUCER_FENCED = "ProducerFenced"
+    INVALID_PRODUCER_ID_MAPPING = "InvalidProducerIdMapping"
+    INVALID_TRANSITION = "InvalidTransition"
+    ILLEGAL_STATE = "IllegalState"
+    COORDINATOR_LOAD_IN_PROGRESS = "CoordinatorLoadInProgress"
+    """Kafka's, for a coordinator that has not loaded its log."""
+
+
+@attrs.frozen
+class InitPidRequest(Message):
+    tid: str
+
+
+@attrs.frozen
+class InitPidResponse(Message):
+    code: SpecError
+    pid: int = -1
+    pepoch: int = -1
+
+
+@attrs.frozen
+class AddPartitionsToTxnRequest(Message):
+    tid: str
+    pid: int
+    pepoch: int
+    partitions: frozenset[str]
+
+
+@attrs.frozen
+class AddPartitionsToTxnResponse(Message):
+    code: SpecError
+    partitions: frozenset[str] = frozenset()
+
+
+Request = InitPidRequest | AddPartitionsToTxnRequest
+Response = InitPidResponse | AddPartitionsToTxnResponse
+
+
+def answer(request: Request, code: SpecError) -> Response:
+    """Return the response to a request that carries an error and nothing else."""
+    kind = InitPidResponse if isinstance(request, InitPidRequest) else AddPartitionsToTxnResponse
+    return kind(code, source=request.dest, dest=request.source)
+
 
 VALID_PREVIOUS: dict[TxnState, tuple[TxnState | None, ...]] = {
     TxnState.EMPTY: (None, TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT),
@@ -98,5 +150,7 @@ class ClientRecord:
     partitions: frozenset[str] = frozenset()
 
 
-TYPES: tuple[type, ...] = (*messages.TYPES, TxnMetadata, Callback, Entry, LogMetadata, ClientRecord)
+TYPES: tuple[type, ...] = (
+    *get_args(Request), *get_args(Response), TxnMetadata, Callback, Entry, LogMetadata, ClientRecord,
+)
 """What occurs in states and messages."""

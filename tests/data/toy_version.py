@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.transactions.decisions.add_partitions import add_partitions
-from kafka_proto.transactions.decisions.outcome import DiaryOutcome
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest
-from kafka_proto.transactions.records import TxnMetadata
-from kafka_proto.transactions.versions.departures import REPAIRED
+from kafka_proto.transactions.decisions.coordinator import DiaryOutcome, add_partitions
+from kafka_proto.transactions.records import AddPartitionsToTxnRequest, TxnMetadata
+from kafka_proto.transactions.versions import REPAIRED
 
 
 def lenient(

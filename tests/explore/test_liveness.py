@@ -25,7 +25,7 @@ from harness.model import Model, Step, View, find_model
 from harness.model.spec import processes
 from kafka_proto.replication.specs.kafka_replication import leader_expand_isr
 from kafka_proto.replication.specs.names import names
-from kafka_proto.transactions.messages import InitPidResponse, SpecError
+from kafka_proto.transactions.records import InitPidResponse, SpecError
 
 Row = dict[str, Any]
 

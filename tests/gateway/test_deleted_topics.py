@@ -14,7 +14,7 @@ from kafka_proto.broker.coordinator.transaction import TxnState
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.properties import Brokers, problems
-from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_ID
 
 DELETED = {"topic_names": ("t",), "timeout": 1_000}
 

@@ -12,10 +12,9 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.paths import ROOT
 
 from kafka_proto.gateway.apis import TABLE
-from kafka_proto.gateway.codec import MOST_ELEMENTS, api_name
+from kafka_proto.gateway.codec import LONGEST_FRAME, MOST_ELEMENTS, api_name
 from kafka_proto.gateway.command import MOST_BROKERS, NEWEST, serve
 from kafka_proto.gateway.connection import MOST_PIPELINED
-from kafka_proto.gateway.frames import LONGEST_FRAME
 from kafka_proto.gateway.offer import LEVELS, RELEASES, offer_of
 from kafka_proto.gateway.server import IDLE_SECONDS, MOST_CONNECTIONS, MOST_UNREAD
 

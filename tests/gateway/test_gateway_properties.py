@@ -15,7 +15,7 @@ from support.brokers.leader import replicated
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Cause, SentRecords
-from kafka_proto.broker.group.offsets import OffsetRecord, Offsets, load
+from kafka_proto.broker.group.coordinator import OffsetRecord, Offsets, load
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.answers import answered

@@ -14,16 +14,9 @@ import pytest
 from support.searches.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions.messages import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    InitPidRequest,
-    InitPidResponse,
-    SpecError,
-)
+from kafka_proto.requests import TxnState
+from kafka_proto.transactions import records
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
-from kafka_proto.transactions.records import Callback, ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.diary_01 import WITNESSES as RETRIES
 
 
@@ -33,28 +26,28 @@ def model() -> Model:
     return find_model("transactions/diary-02").make({"topic-partitions": 2, "transactional-ids": 2})
 
 
-def metadata(pid: int, pepoch: int = 0) -> TxnMetadata:
-    return TxnMetadata(pid, pepoch, pepoch - 1, TxnState.EMPTY, frozenset())
+def metadata(pid: int, pepoch: int = 0) -> records.TxnMetadata:
+    return records.TxnMetadata(pid, pepoch, pepoch - 1, TxnState.EMPTY, frozenset())
 
 
-def entry(tid: str, pid: int, pepoch: int = 0) -> Entry:
-    return Entry(tid, metadata(pid, pepoch), Callback("InitPidRequest"))
+def entry(tid: str, pid: int, pepoch: int = 0) -> records.Entry:
+    return records.Entry(tid, metadata(pid, pepoch), records.Callback("InitPidRequest"))
 
 
-def has_pid(pid: int, epoch: int) -> ClientRecord:
-    return ClientRecord(ClientPhase.HAS_PID, "b1", "tid1", pid, epoch)
+def has_pid(pid: int, epoch: int) -> records.ClientRecord:
+    return records.ClientRecord(records.ClientPhase.HAS_PID, "b1", "tid1", pid, epoch)
 
 
-def add_request(pid: int, pepoch: int) -> AddPartitionsToTxnRequest:
-    return AddPartitionsToTxnRequest("tid1", pid, pepoch, frozenset({"tp1"}), source="c1", dest="b1")
+def add_request(pid: int, pepoch: int) -> records.AddPartitionsToTxnRequest:
+    return records.AddPartitionsToTxnRequest("tid1", pid, pepoch, frozenset({"tp1"}), source="c1", dest="b1")
 
 
-def init_response(code: SpecError, pid: int = -1, pepoch: int = -1) -> InitPidResponse:
-    return InitPidResponse(code, pid, pepoch, source="b1", dest="c1")
+def init_response(code: records.SpecError, pid: int = -1, pepoch: int = -1) -> records.InitPidResponse:
+    return records.InitPidResponse(code, pid, pepoch, source="b1", dest="c1")
 
 
-def add_response(code: SpecError) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(code, source="b1", dest="c1")
+def add_response(code: records.SpecError) -> records.AddPartitionsToTxnResponse:
+    return records.AddPartitionsToTxnResponse(code, source="b1", dest="c1")
 
 
 def sent(*messages: Message) -> Slots:
@@ -75,20 +68,21 @@ class Case(NamedTuple):
 NO_PID = add_request(pid=-1, pepoch=0)
 CASES = (
     Case("TypeOK", sent(NO_PID), f"no message of the protocol: {NO_PID.brief()}",
-         sent(add_request(pid=1, pepoch=0), InitPidRequest("tid1", source="c1", dest="b1"))),
-    Case("TypeOK", sent(init_response(SpecError.PRODUCER_FENCED)),
-         f"no message of the protocol: {init_response(SpecError.PRODUCER_FENCED).brief()}",
-         sent(init_response(SpecError.NOT_COORDINATOR), add_response(SpecError.PRODUCER_FENCED))),
-    Case("NoBadStateResponse", sent(init_response(SpecError.OK, 1, 0), init_response(SpecError.ILLEGAL_STATE)),
-         f"an InitPidResponse carries IllegalState: {init_response(SpecError.ILLEGAL_STATE).brief()}",
-         sent(init_response(SpecError.OK, 1, 0), init_response(SpecError.CONCURRENT_TRANSACTIONS))),
-    Case("NoBadStateResponse", sent(init_response(SpecError.INVALID_TRANSITION)),
-         f"an InitPidResponse carries InvalidTransition: {init_response(SpecError.INVALID_TRANSITION).brief()}",
-         sent(add_response(SpecError.INVALID_TRANSITION))),
+         sent(add_request(pid=1, pepoch=0), records.InitPidRequest("tid1", source="c1", dest="b1"))),
+    Case("TypeOK", sent(init_response(records.SpecError.PRODUCER_FENCED)),
+         f"no message of the protocol: {init_response(records.SpecError.PRODUCER_FENCED).brief()}",
+         sent(init_response(records.SpecError.NOT_COORDINATOR), add_response(records.SpecError.PRODUCER_FENCED))),
+    Case("NoBadStateResponse",
+         sent(init_response(records.SpecError.OK, 1, 0), init_response(records.SpecError.ILLEGAL_STATE)),
+         f"an InitPidResponse carries IllegalState: {init_response(records.SpecError.ILLEGAL_STATE).brief()}",
+         sent(init_response(records.SpecError.OK, 1, 0), init_response(records.SpecError.CONCURRENT_TRANSACTIONS))),
+    Case("NoBadStateResponse", sent(init_response(records.SpecError.INVALID_TRANSITION)),
+         f"an InitPidResponse carries InvalidTransition: {init_response(records.SpecError.INVALID_TRANSITION).brief()}",
+         sent(add_response(records.SpecError.INVALID_TRANSITION))),
     Case("ClientsHaveDifferentProducerEpochs", {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)},
          "c1 and c2 both hold producer id 1 with epoch 0", {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)}),
-    Case("TCsHaveDifferentEpochs", {"tc_log_metadata[b2][p1]": LogMetadata(1, "b2")},
-         "b1 and b2 both believe to lead p1 in epoch 1", {"tc_log_metadata[b2][p1]": LogMetadata(2, "b2")}),
+    Case("TCsHaveDifferentEpochs", {"tc_log_metadata[b2][p1]": records.LogMetadata(1, "b2")},
+         "b1 and b2 both believe to lead p1 in epoch 1", {"tc_log_metadata[b2][p1]": records.LogMetadata(2, "b2")}),
     Case("LogsAgreeUpToHwm",
          {
              "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
@@ -127,9 +121,9 @@ CASES = (
     Case("EventuallyAllClientsGetPid", {}, "c1, c2 still without a producer id",
          {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)}),
     Case("EventuallyOneClientAddsAllPartitions",
-         {"client[c1]": ClientRecord(ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1"}))},
+         {"client[c1]": records.ClientRecord(records.ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1"}))},
          "no client has added every topic partition",
-         {"client[c2]": ClientRecord(ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1", "tp2"}))}),
+         {"client[c2]": records.ClientRecord(records.ClientPhase.BEGUN_TXN, partitions=frozenset({"tp1", "tp2"}))}),
 )
 
 
@@ -162,22 +156,22 @@ def witnessed(model: Model, name: str, slots: Slots) -> bool:
     return any(prop.check(View(now), choice.step) for choice in model.choices(now))
 
 
-RETRYING = ClientRecord(
-    ClientPhase.SENT_INIT_PID_REQUEST, tid="tid1", last_state=ClientPhase.READY,
-    last_error=SpecError.NOT_COORDINATOR,
+RETRYING = records.ClientRecord(
+    records.ClientPhase.SENT_INIT_PID_REQUEST, tid="tid1", last_state=records.ClientPhase.READY,
+    last_error=records.SpecError.NOT_COORDINATOR,
 )
 ADDING = attrs.evolve(
-    has_pid(1, 0), state=ClientPhase.BEGUN_TXN, pending_partitions=frozenset({"tp1"}),
-    last_error=SpecError.NOT_COORDINATOR,
+    has_pid(1, 0), state=records.ClientPhase.BEGUN_TXN, pending_partitions=frozenset({"tp1"}),
+    last_error=records.SpecError.NOT_COORDINATOR,
 )
-PREPARED = TxnMetadata(1, 1, -1, TxnState.PREPARE_ABORT, frozenset({"tp1"}))
+PREPARED = records.TxnMetadata(1, 1, -1, TxnState.PREPARE_ABORT, frozenset({"tp1"}))
 REACHED = {
-    "fenced": ("ProducerFenced", {"client[c2]": attrs.evolve(ADDING, last_error=SpecError.PRODUCER_FENCED)}),
+    "fenced": ("ProducerFenced", {"client[c2]": attrs.evolve(ADDING, last_error=records.SpecError.PRODUCER_FENCED)}),
     "completed": ("PartialTxnCompleted", {"tc_tid_metadata[b1][tid1]": PREPARED}),
     "init-retried": (
-        "NotCoordinatorRetrySucceeds", {"client[c1]": RETRYING, **sent(init_response(SpecError.OK, 1, 0))},
+        "NotCoordinatorRetrySucceeds", {"client[c1]": RETRYING, **sent(init_response(records.SpecError.OK, 1, 0))},
     ),
-    "add-retried": ("NotCoordinatorRetrySucceeds", {"client[c1]": ADDING, **sent(add_response(SpecError.OK))}),
+    "add-retried": ("NotCoordinatorRetrySucceeds", {"client[c1]": ADDING, **sent(add_response(records.SpecError.OK))}),
 }
 MISSED = {
     "other-error": ("ProducerFenced", {"client[c2]": ADDING}),
@@ -187,11 +181,11 @@ MISSED = {
     "not-leading": ("PartialTxnCompleted", {"tc_tid_metadata[b2][tid1]": PREPARED}),
     "retry-fails": (
         "NotCoordinatorRetrySucceeds",
-        {"client[c1]": RETRYING, **sent(init_response(SpecError.CONCURRENT_TRANSACTIONS))},
+        {"client[c1]": RETRYING, **sent(init_response(records.SpecError.CONCURRENT_TRANSACTIONS))},
     ),
     "first-try": (
         "NotCoordinatorRetrySucceeds",
-        {"client[c1]": attrs.evolve(RETRYING, last_error=None), **sent(init_response(SpecError.OK, 1, 0))},
+        {"client[c1]": attrs.evolve(RETRYING, last_error=None), **sent(init_response(records.SpecError.OK, 1, 0))},
     ),
 }
 
@@ -210,14 +204,14 @@ def test_witness_needs_an_operation_that_ends(model: Model) -> None:
     """A successful answer that ends no operation of the client does not count as a successful retry."""
     prop = model.property("NotCoordinatorRetrySucceeds")
     view = View(state(model, {"client[c1]": RETRYING}))
-    answered = Step("ReceiveInitPidResponse", ("c1", "b1"), consumed=init_response(SpecError.OK, 1, 0))
+    answered = Step("ReceiveInitPidResponse", ("c1", "b1"), consumed=init_response(records.SpecError.OK, 1, 0))
     assert not prop.check(view, answered)
 
 
-PID_REQUEST = InitPidRequest("tid1", source="c1", dest="b1")
-PID_RESPONSE = init_response(SpecError.OK, 1, 0)
+PID_REQUEST = records.InitPidRequest("tid1", source="c1", dest="b1")
+PID_RESPONSE = init_response(records.SpecError.OK, 1, 0)
 ADD_REQUEST = add_request(1, 0)
-ADD_RESPONSE = attrs.evolve(add_response(SpecError.OK), partitions=frozenset({"tp1"}))
+ADD_RESPONSE = attrs.evolve(add_response(records.SpecError.OK), partitions=frozenset({"tp1"}))
 NO_REQUEST: tuple[dict[str, Value], ...] = (
     {"tid": "tid9"}, {"source": "b1"}, {"source": "c9"}, {"dest": "c1"}, {"dest": "b9"},
 )
@@ -229,14 +223,14 @@ ALSO: Mapping[Message, tuple[dict[str, Value], ...]] = {
     PID_REQUEST: ({"tid": "tid2", "source": "c2", "dest": "b2"},),
     PID_RESPONSE: ({"pid": -1}, {"pepoch": -1}, {"dest": "c2", "source": "b2"}),
     ADD_REQUEST: ({"partitions": frozenset()}, {"partitions": frozenset({"tp1", "tp2"})}, {"pid": 0}),
-    ADD_RESPONSE: ({"partitions": frozenset()}, {"code": SpecError.PRODUCER_FENCED}),
+    ADD_RESPONSE: ({"partitions": frozenset()}, {"code": records.SpecError.PRODUCER_FENCED}),
 }
 """Well-typed messages, and changes after which they are that, too."""
 NOT: Mapping[Message, tuple[dict[str, Value], ...]] = {
     PID_REQUEST: NO_REQUEST,
-    PID_RESPONSE: (*NO_RESPONSE, {"pid": -2}, {"pepoch": -2}, {"code": SpecError.PRODUCER_FENCED}),
+    PID_RESPONSE: (*NO_RESPONSE, {"pid": -2}, {"pepoch": -2}, {"code": records.SpecError.PRODUCER_FENCED}),
     ADD_REQUEST: (*NO_REQUEST, *NO_PARTITIONS, {"pid": -1}, {"pepoch": -1}),
-    ADD_RESPONSE: (*NO_RESPONSE, *NO_PARTITIONS, {"code": SpecError.INVALID_TRANSITION}),
+    ADD_RESPONSE: (*NO_RESPONSE, *NO_PARTITIONS, {"code": records.SpecError.INVALID_TRANSITION}),
 }
 """The same messages, and changes after which they are not."""
 WITH_PARTITIONS = ("transactions/diary-02", "transactions/gist", "transactions/repaired")
@@ -273,21 +267,21 @@ def test_type_ok_refuses_what_the_message_type_has_not(name: str) -> None:
 @pytest.mark.parametrize("name", TYPED)
 def test_type_ok_knows_the_codes_of_each_model(name: str) -> None:
     """An InitPidResponse may carry these codes, and no others."""
-    codes = {SpecError.OK, SpecError.CONCURRENT_TRANSACTIONS}
+    codes = {records.SpecError.OK, records.SpecError.CONCURRENT_TRANSACTIONS}
     if name == DIARY_01:
-        codes |= {SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, SpecError.ILLEGAL_STATE}
+        codes |= {records.SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, records.SpecError.ILLEGAL_STATE}
     else:
-        codes |= {SpecError.NOT_COORDINATOR}
-    reasons = why_ill_typed(name, (init_response(code) for code in SpecError))
-    assert {code for code, reason in zip(SpecError, reasons, strict=True) if reason is None} == codes
+        codes |= {records.SpecError.NOT_COORDINATOR}
+    reasons = why_ill_typed(name, (init_response(code) for code in records.SpecError))
+    assert {code for code, reason in zip(records.SpecError, reasons, strict=True) if reason is None} == codes
 
 
 @pytest.mark.parametrize(("name", "error"), RETRIES.items())
-def test_diary_01_witness_needs_the_error_before_and_success_now(name: str, error: SpecError) -> None:
+def test_diary_01_witness_needs_the_error_before_and_success_now(name: str, error: records.SpecError) -> None:
     """A client whose last answer was the error and that is answered OK now; no other past and no other answer."""
     model = find_model(DIARY_01).make({}, {"init": "choose"})
     ready = model.initial_states()[0]["client[c1]"]
-    for last, code in product((None, *SpecError), (SpecError.OK, error)):
-        asking = attrs.evolve(ready, state=ClientPhase.SENT_INIT_PID_REQUEST, tid="tid1", last_error=last)
+    for last, code in product((None, *records.SpecError), (records.SpecError.OK, error)):
+        asking = attrs.evolve(ready, state=records.ClientPhase.SENT_INIT_PID_REQUEST, tid="tid1", last_error=last)
         slots = {"client[c1]": asking, **sent(init_response(code, 1, 0))}
-        assert witnessed(model, name, slots) == (last is error and code is SpecError.OK)
+        assert witnessed(model, name, slots) == (last is error and code is records.SpecError.OK)

@@ -207,7 +207,7 @@ def test_canonical_sort_does_not_depend_on_insertion_order(items: list[Any], ran
 
 FIXED = """
 from harness.model import FrozenMap, canonical_bytes
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, InitPidResponse, SpecError
+from kafka_proto.transactions.records import AddPartitionsToTxnRequest, InitPidResponse, SpecError
 from kafka_proto.transactions.records import TxnState
 
 request = AddPartitionsToTxnRequest("tid1", 1, 0, frozenset({"tp1", "tp2", "tp3"}), source="c1", dest="b1")

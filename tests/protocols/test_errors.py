@@ -9,9 +9,8 @@ import attrs
 import pytest
 
 from kafka_proto import errors
-from kafka_proto.errors import CODES, Code
-from kafka_proto.replication.messages import ReplicaError as ReplicaError
-from kafka_proto.transactions.messages import SpecError as TransactionError
+from kafka_proto.errors import CODES, Code, Error
+from kafka_proto.transactions.records import SpecError as TransactionError
 
 KAFKAS = Path(__file__).parents[1] / "data" / "kafka" / "errors.csv"
 """All of the enum `Errors` (4.0), with the exception of each and whether that is a RetriableException."""
@@ -40,8 +39,8 @@ def test_wrong_row_is_noticed(wrong: dict[str, object]) -> None:
     assert departures((row,)) == [row.name]
 
 
-@pytest.mark.parametrize("code", [*TransactionError, *ReplicaError])
-def test_code_of_actors_or_specs_has_a_row(code: TransactionError | ReplicaError) -> None:
+@pytest.mark.parametrize("code", [*TransactionError, *Error])
+def test_code_of_actors_or_specs_has_a_row(code: TransactionError | Error) -> None:
     """Every code that a model uses is in the table: by the name that it has there."""
     assert code.value in (code.kafka.name, *code.kafka.spec)
 

@@ -28,7 +28,7 @@ from harness.render import tla
 from harness.render.tla import tla_text
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
-from kafka_proto.transactions.messages import InitPidResponse, SpecError
+from kafka_proto.transactions.records import InitPidResponse, SpecError
 
 TWO = {"clients": 2, "brokers": 2, "txn-log-partitions": 2, "transactional-ids": 2}
 SMALL = {"messages": 1, "compactions": 1, "keys": 1, "values": 1}

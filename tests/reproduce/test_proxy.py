@@ -17,8 +17,7 @@ from support.commands.command_line import PATIENCE_S, wait_until
 from kafka_proto.gateway.client import CLIENT_ID, Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.offer import FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA
-from kafka_proto.reproduce.forwarding import api_of, asked, renamed
-from kafka_proto.reproduce.proxy import HeldRequest, Proxy, chooser
+from kafka_proto.reproduce.proxy import HeldRequest, Proxy, api_of, asked, chooser, renamed
 from kafka_proto.reproduce.schedule import Late
 
 INIT = {"transactional_id": "shop", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}

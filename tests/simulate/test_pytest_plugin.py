@@ -140,7 +140,7 @@ def test_failure_shows_what_is_wrong_and_nothing_of_the_harness(
         assert "ExceptionGroup" not in text
     first = next(line for line in text.splitlines() if line.startswith("E "))
     assert first.split()[1].rstrip(":") in ("harness.SimulationFailed", "AssertionError", "ValueError", "KeyError",
-                                            "kafka_proto.clients.producer.commands.IllegalState")
+                                            "kafka_proto.clients.producer.IllegalState")
 
 
 def test_plugin_is_silent_without_failures(pytester: pytest.Pytester) -> None:

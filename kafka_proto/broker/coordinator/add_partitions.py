@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator.outcome import Answer, Outcome, log_change, refuse
-from kafka_proto.broker.coordinator.transaction import AT_REST, PREPARED, CachedTransaction, TxnState, prepare
-from kafka_proto.requests.error import Error
-from kafka_proto.requests.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest
+from kafka_proto.broker.coordinator.transaction import (
+    AT_REST,
+    PREPARED,
+    Answer,
+    CachedTransaction,
+    Outcome,
+    TxnState,
+    log_change,
+    prepare,
+    refuse,
+)
+from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, Error
 
 AddRequest = AddPartitionsToTxnRequest | AddOffsetsToTxnRequest
 

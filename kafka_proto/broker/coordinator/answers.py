@@ -8,87 +8,75 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model import FrozenMap
+from kafka_proto import requests
 from kafka_proto.broker.coordinator.add_partitions import wanted
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.transaction import TxnState
-from kafka_proto.requests.error import Error
-from kafka_proto.requests.names import is_internal
-from kafka_proto.requests.transactions import (
-    AddOffsetsToTxnRequest,
-    AddOffsetsToTxnResponse,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    CoordinatorRequest,
-    CoordinatorResponse,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
+from kafka_proto.broker.coordinator.transaction import Answer, TxnState
+from kafka_proto.errors import Error
 
 KNOWS_PRODUCER_FENCED = {
-    InitProducerIdRequest: 4, AddPartitionsToTxnRequest: 2, AddOffsetsToTxnRequest: 2, EndTxnRequest: 2,
+    requests.InitProducerIdRequest: 4, requests.AddPartitionsToTxnRequest: 2, requests.AddOffsetsToTxnRequest: 2,
+    requests.EndTxnRequest: 2,
 }
 """The first version of each request whose client knows PRODUCER_FENCED."""
 FIRST_OF_BROKERS = 4
 """The first version of AddPartitionsToTxn that brokers alone send (KIP-890)."""
 
 
-def response(request: CoordinatorRequest, answer: Answer) -> CoordinatorResponse:
+def response(request: requests.CoordinatorRequest, answer: Answer) -> requests.CoordinatorResponse:
     """Return an answer as the response to a request of its version."""
     error = answer.error
     if error is Error.PRODUCER_FENCED and request.version < KNOWS_PRODUCER_FENCED[type(request)]:
         error = Error.INVALID_PRODUCER_EPOCH
-    if isinstance(request, InitProducerIdRequest):
-        return InitProducerIdResponse(error, answer.producer_id, answer.producer_epoch)
-    if isinstance(request, AddPartitionsToTxnRequest):
-        return AddPartitionsToTxnResponse(FrozenMap((name, error) for name in wanted(request)))
-    if isinstance(request, AddOffsetsToTxnRequest):
-        return AddOffsetsToTxnResponse(error)
+    if isinstance(request, requests.InitProducerIdRequest):
+        return requests.InitProducerIdResponse(error, answer.producer_id, answer.producer_epoch)
+    if isinstance(request, requests.AddPartitionsToTxnRequest):
+        return requests.AddPartitionsToTxnResponse(FrozenMap((name, error) for name in wanted(request)))
+    if isinstance(request, requests.AddOffsetsToTxnRequest):
+        return requests.AddOffsetsToTxnResponse(error)
     if request.version >= 5:
-        return EndTxnResponse(error, answer.producer_id, answer.producer_epoch)
-    return EndTxnResponse(error)
+        return requests.EndTxnResponse(error, answer.producer_id, answer.producer_epoch)
+    return requests.EndTxnResponse(error)
 
 
-def refused_partitions(request: AddPartitionsToTxnRequest, exist: frozenset[str]) -> AddPartitionsToTxnResponse | None:
+def refused_partitions(
+    request: requests.AddPartitionsToTxnRequest, exist: frozenset[str]
+) -> requests.AddPartitionsToTxnResponse | None:
     """Return the refusal of a request with partitions that may not be added: all or nothing; None where all may.
 
     They do not exist, or are internal and a client asks, which does so in versions below 4.
     """
     errors = {name: Error.TOPIC_AUTHORIZATION_FAILED for name in request.partitions
-              if request.version < FIRST_OF_BROKERS and is_internal(name)}
+              if request.version < FIRST_OF_BROKERS and requests.is_internal(name)}
     errors |= {name: Error.UNKNOWN_TOPIC_OR_PARTITION for name in request.partitions
                if name not in exist and name not in errors}
     if not errors:
         return None
-    return AddPartitionsToTxnResponse(FrozenMap(
+    return requests.AddPartitionsToTxnResponse(FrozenMap(
         (name, errors.get(name, Error.OPERATION_NOT_ATTEMPTED)) for name in request.partitions))
 
 
-def describe(state: Coordinator, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+def describe(
+    state: Coordinator, request: requests.DescribeTransactionsRequest
+) -> requests.DescribeTransactionsResponse:
     """Describe a transactional id as the cache has it (`handleDescribeTransactions`)."""
     if request.transactional_id == "":
-        return DescribeTransactionsResponse(Error.INVALID_REQUEST)
+        return requests.DescribeTransactionsResponse(Error.INVALID_REQUEST)
     if state.loading:
-        return DescribeTransactionsResponse(Error.COORDINATOR_LOAD_IN_PROGRESS)
+        return requests.DescribeTransactionsResponse(Error.COORDINATOR_LOAD_IN_PROGRESS)
     cached = state.transactions.get(request.transactional_id)
     if cached is None or cached.metadata.state is TxnState.DEAD:
-        return DescribeTransactionsResponse(Error.TRANSACTIONAL_ID_NOT_FOUND)
+        return requests.DescribeTransactionsResponse(Error.TRANSACTIONAL_ID_NOT_FOUND)
     known = cached.metadata
-    return DescribeTransactionsResponse(
+    return requests.DescribeTransactionsResponse(
         Error.NONE, known.state.value, known.producer_id, known.producer_epoch, known.timeout_ms,
         known.start_timestamp, known.partitions,
     )
 
 
 def list_transactions(
-    states: Sequence[Coordinator], request: ListTransactionsRequest, *, now: int
-) -> ListTransactionsResponse:
+    states: Sequence[Coordinator], request: requests.ListTransactionsRequest, *, now: int
+) -> requests.ListTransactionsResponse:
     """List transactional ids of some partitions, in some states and of some producers; no filter lists all.
 
     `TransactionStateManager.listTransactionStates`.
@@ -97,7 +85,7 @@ def list_transactions(
     names = {known.value for known in TxnState}
     unknown = tuple(sorted(set(request.state_filters) - names))
     if any(state.loading for state in states):
-        return ListTransactionsResponse(Error.COORDINATOR_LOAD_IN_PROGRESS, unknown)
+        return requests.ListTransactionsResponse(Error.COORDINATOR_LOAD_IN_PROGRESS, unknown)
     found = []
     for tid, cached in (item for state in states for item in state.transactions.items()):
         known = cached.metadata
@@ -110,4 +98,4 @@ def list_transactions(
         if known.start_timestamp >= 0 and 0 <= request.duration_filter >= now - known.start_timestamp:
             continue
         found.append((tid, known.producer_id, known.state.value))
-    return ListTransactionsResponse(Error.NONE, unknown, tuple(sorted(found)))
+    return requests.ListTransactionsResponse(Error.NONE, unknown, tuple(sorted(found)))

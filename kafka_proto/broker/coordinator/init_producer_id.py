@@ -6,19 +6,21 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.coordinator.outcome import Answer, Outcome, log_change, refuse
 from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
     PREPARED,
+    Answer,
     CachedTransaction,
     IllegalTransition,
+    Outcome,
     TransactionMetadata,
     TxnState,
+    log_change,
     prepare,
+    refuse,
 )
-from kafka_proto.log.records import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kafka_proto.requests.error import Error
-from kafka_proto.requests.transactions import InitProducerIdRequest
+from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.requests import Error, InitProducerIdRequest
 
 
 @attrs.frozen

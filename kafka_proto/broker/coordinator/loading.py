@@ -5,17 +5,9 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator.coordinator import (
-    Coordinator,
-    CoordinatorConfig,
-    CoordinatorDecisions,
-    Effect,
-    Step,
-    send_markers,
-)
-from kafka_proto.broker.coordinator.producer_ids import ProducerIds
-from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, TransactionMetadata
-from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.broker.coordinator import coordinator
+from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, ProducerIds, TransactionMetadata
+from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 def recovered_without_ids(entry: TransactionMetadata) -> TransactionMetadata:
@@ -33,15 +25,15 @@ def recovered_whole(entry: TransactionMetadata) -> TransactionMetadata:
 
 
 def load(
-    decisions: CoordinatorDecisions, entries: FrozenMap[str, TransactionMetadata], coordinator_epoch: int,
-    ids: ProducerIds, config: CoordinatorConfig, *, now: int,
-) -> Step:
+    decisions: coordinator.CoordinatorDecisions, entries: FrozenMap[str, TransactionMetadata], coordinator_epoch: int,
+    ids: ProducerIds, config: coordinator.CoordinatorConfig, *, now: int,
+) -> coordinator.Step:
     """Become coordinator with the last entry of each transactional id; what is prepared is completed."""
     cache = FrozenMap((tid, CachedTransaction(decisions.recovered(entry))) for tid, entry in entries.items())
-    state = Coordinator(cache, FrozenMap(), ids, coordinator_epoch, False, config)
-    effects: list[Effect] = []
+    state = coordinator.Coordinator(cache, FrozenMap(), ids, coordinator_epoch, False, config)
+    effects: list[coordinator.Effect] = []
     for tid, entry in entries.items():
         if entry.state in PREPARED:
-            state, more = send_markers(decisions, state, tid, now=now)
+            state, more = coordinator.send_markers(decisions, state, tid, now=now)
             effects += more
     return state, tuple(effects)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
+from kafka_proto import requests
 from kafka_proto.broker import roles
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions, response
@@ -25,41 +26,36 @@ from kafka_proto.broker.coordinator.coordinator import (
     Waiting,
 )
 from kafka_proto.broker.coordinator.loading import load
-from kafka_proto.broker.coordinator.outcome import Answer, Outcome
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.broker.coordinator.transaction import AT_REST, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
+from kafka_proto.broker.coordinator.transaction import (
+    AT_REST,
+    Answer,
+    Block,
+    Outcome,
+    ProducerIds,
+    TransactionRecord,
+    TxnState,
+    ghosts_after,
+    ghosts_of,
+    last_entries,
+)
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
+from kafka_proto.broker.parts import BLOCKS, COORDINATOR, METADATA, CoordinatorState, GivenBlocks, exists, known, now
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, RoleStep
-from kafka_proto.broker.state import METADATA, exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.errors import ErrorCode
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    TRANSACTION_PARTITION,
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    CoordinatorRequest,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
+from kafka_proto.requests import Error
 
 ROLE = "coordinator"
 BLOCK_SIZE = 10
 TRANSACTION_TIMEOUT = "TransactionTimeout"
 EXPIRATION = "TransactionalIdExpiration"
-REQUESTS = (InitProducerIdRequest, AddOffsetsToTxnRequest, EndTxnRequest, AddPartitionsToTxnRequest)
-LOOKS = (DescribeTransactionsRequest, ListTransactionsRequest)
-LEADS_NO_LONGER = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
+REQUESTS = (
+    requests.InitProducerIdRequest, requests.AddOffsetsToTxnRequest, requests.EndTxnRequest,
+    requests.AddPartitionsToTxnRequest,
+)
+LOOKS = (requests.DescribeTransactionsRequest, requests.ListTransactionsRequest)
+LEADS_NO_LONGER = (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR)
 """Of a failed append the client is told NOT_COORDINATOR then, else COORDINATOR_NOT_AVAILABLE."""
 
 
@@ -69,7 +65,7 @@ class EntryCallback:
 
     transactional_id: str
     token: Value
-    request: CoordinatorRequest | None
+    request: requests.CoordinatorRequest | None
 
 
 def block_of(broker: str, placement: Placement, count: int, size: int = BLOCK_SIZE) -> Block:
@@ -96,7 +92,7 @@ class TransactionCoordinator(roles.Role):
         self.block_size = block_size
         self.config = config
         self.partitions = placement.transaction_partitions
-        self.exist = frozenset((*placement.partitions, OFFSETS_PARTITION, TRANSACTION_PARTITION))
+        self.exist = frozenset((*placement.partitions, requests.OFFSETS_PARTITION, requests.TRANSACTION_PARTITION))
         self.parts = (*(COORDINATOR[p] for p in self.partitions), BLOCKS)
 
     def started(self, local: Local) -> Local:
@@ -147,8 +143,8 @@ class TransactionCoordinator(roles.Role):
         if request.transactional_id is None:
             return self.given(local, message)
         p = self.placement.transaction_partition(request.transactional_id)
-        verifies = isinstance(request, AddPartitionsToTxnRequest) and request.verify_only
-        if isinstance(request, AddPartitionsToTxnRequest):
+        verifies = isinstance(request, requests.AddPartitionsToTxnRequest) and request.verify_only
+        if isinstance(request, requests.AddPartitionsToTxnRequest):
             there = frozenset(name for name in request.partitions if self.is_there(local, name))
             refused = refused_partitions(request, there)
             if refused is not None:
@@ -159,20 +155,20 @@ class TransactionCoordinator(roles.Role):
         if verifies and not cache.loading:
             cached = cache.transactions.get(request.transactional_id)
             answer = self.version.coordinator.verify_partitions(request, cached)
-            return self.reply(local, message, AddPartitionsToTxnResponse(answer))
+            return self.reply(local, message, requests.AddPartitionsToTxnResponse(answer))
         local, token = self.refilled(local, p), asker_of(message)
         return self.carry(local, p, role.receive(
             self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=token
         ), EntryCallback(request.transactional_id, token, request))
 
     def looked_up(
-        self, local: Local, request: DescribeTransactionsRequest | ListTransactionsRequest
-    ) -> DescribeTransactionsResponse | ListTransactionsResponse:
+        self, local: Local, request: requests.DescribeTransactionsRequest | requests.ListTransactionsRequest
+    ) -> requests.DescribeTransactionsResponse | requests.ListTransactionsResponse:
         """Return what is asked about the transactional ids of the partitions that it leads."""
-        if isinstance(request, DescribeTransactionsRequest):
+        if isinstance(request, requests.DescribeTransactionsRequest):
             p = self.placement.transaction_partition(request.transactional_id)
             if request.transactional_id and known(local, p).leader != self.name:
-                return DescribeTransactionsResponse(Error.NOT_COORDINATOR)
+                return requests.DescribeTransactionsResponse(Error.NOT_COORDINATOR)
             return describe(local[COORDINATOR[p]].cache, request)
         led = (p for p in self.partitions if known(local, p).leader == self.name)
         return list_transactions([local[COORDINATOR[p]].cache for p in led], request, now=now(local))
@@ -254,7 +250,7 @@ class TransactionCoordinator(roles.Role):
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
         ), callback)
 
-    def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> roles.Effect:
+    def failed(self, local: Local, p: str, callback: EntryCallback, error: Error) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
         mine, tid = local[COORDINATOR[p]], callback.transactional_id
         code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
@@ -295,7 +291,7 @@ class TransactionCoordinator(roles.Role):
     def entry(self, waiting: Waiting, p: str, record: TransactionRecord) -> Append:
         """Return an entry for the log, with the ghost of who caused it."""
         is_open = record.entry is not None and record.entry.state is TxnState.ONGOING
-        if waiting.token is not None and (is_open or isinstance(waiting.request, EndTxnRequest)):
+        if waiting.token is not None and (is_open or isinstance(waiting.request, requests.EndTxnRequest)):
             record = attrs.evolve(record, transaction=waiting.token.transaction)
         return Append(p, record, EntryCallback(record.transactional_id, waiting.token, waiting.request))
 

@@ -1,11 +1,22 @@
-"""A transaction as its coordinator keeps it (`TransactionMetadata`), its states, and what each of them may become."""
+"""A transaction as its coordinator keeps it (`TransactionMetadata`), its states, and what each of them may become.
+
+What a decision about it is: an answer, or an append with the answers to its outcome. And producer ids in blocks: a
+controller gives each block once, a broker uses it up (`RPCProducerIdManager`, KIP-730).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+
 import attrs
 
-from kafka_proto.log.records import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kafka_proto.requests.transactions import TxnState as TxnState
+from harness.model import FrozenMap
+from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.errors import Error
+from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.requests import AddPartitionsToTxnRequest, CoordinatorRequest, EndTxnRequest
+from kafka_proto.requests import TxnState as TxnState
 
 PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)
 AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
@@ -80,3 +91,114 @@ def prepare(cached: CachedTransaction, **changes: object) -> TransactionMetadata
     if now.state not in VALID_PREVIOUS[after.state]:
         raise IllegalTransition(f"{after.state} after {now.state}")
     return after
+
+
+@attrs.frozen
+class Answer:
+    """What is answered: a code, and a producer id and epoch where the request asks for them."""
+
+    error: Error = Error.NONE
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class Outcome:
+    """Without `entry`, `answer` is given at once; with it, when it is appended, and `cached` holds until then."""
+
+    answer: Answer
+    entry: TransactionMetadata | None = None
+    cached: CachedTransaction | None = None
+    ends: bool = False
+    """The entry is a Prepare*: once it is appended, the markers are sent."""
+    fences: bool = False
+    """A failed append is remembered as a failed fence."""
+    takes_producer_id: bool = False
+    """The producer id that was on offer is used up."""
+
+
+def refuse(error: Error) -> Outcome:
+    """Answer with a code and do nothing."""
+    return Outcome(Answer(error))
+
+
+def log_change(
+    cached: CachedTransaction, entry: TransactionMetadata, answer: Answer, *, takes: bool = False
+) -> Outcome:
+    """Append a change, and answer when it is done; until then it is pending."""
+    return Outcome(answer, entry, attrs.evolve(cached, pending_state=entry.state), takes_producer_id=takes)
+
+
+@attrs.frozen
+class Block:
+    first: int
+    size: int
+
+
+@attrs.frozen
+class ProducerIds:
+    """A broker's block of ids, and the next of them that is free. A crash loses what is left of a block."""
+
+    block: Block | None = None
+    used: int = 0
+
+    @property
+    def next_id(self) -> int | None:
+        """Return the next free id, or None: a block has to be asked for."""
+        if self.block is None or self.used == self.block.size:
+            return None
+        return self.block.first + self.used
+
+    def take(self) -> ProducerIds:
+        """Return the ids without the next one."""
+        return attrs.evolve(self, used=self.used + 1)
+
+
+@attrs.frozen
+class TransactionRecord:
+    """An entry of a transactional id; None is a tombstone."""
+
+    transactional_id: str
+    entry: TransactionMetadata | None
+    transaction: str = ""
+    """The ghost: the application's transaction that was added to, or whose EndTxn this is."""
+
+
+def last_entries(records: Iterable[TransactionRecord]) -> FrozenMap[str, TransactionMetadata]:
+    """Return the last entry of each transactional id."""
+    last = {record.transactional_id: record.entry for record in records}
+    return FrozenMap({tid: entry for tid, entry in last.items() if entry is not None})
+
+
+def ghosts_after(ghosts: Ghosts, record: TransactionRecord) -> Ghosts:
+    """Return the ghosts after an entry is in the log: whose transaction is ongoing, and who decided its end."""
+    tid, entry = record.transactional_id, record.entry
+    if entry is None:
+        return ghosts
+    if entry.state is TxnState.ONGOING:
+        return attrs.evolve(ghosts, ongoing=ghosts.ongoing.set(tid, record.transaction))
+    if entry.state not in PREPARED:
+        return ghosts
+    cause = record.transaction or ghosts.ongoing.get(tid, "")
+    decided = {cause} if entry.state is TxnState.PREPARE_COMMIT else set()
+    return attrs.evolve(ghosts, causes=ghosts.causes.set(tid, cause), committed=ghosts.committed | decided)
+
+
+def ghosts_of(records: Iterable[TransactionRecord]) -> Ghosts:
+    """Return what a transaction log tells of the application's transactions."""
+    return reduce(ghosts_after, records, Ghosts())
+
+
+def can_log_any(request: CoordinatorRequest) -> bool:
+    """Log what any request makes of a transaction (`TransactionLog.valueToBytes`)."""
+    return True
+
+
+def can_log_old_clients(request: CoordinatorRequest) -> bool:
+    """Log nothing of a client that speaks part 2 of KIP-890: version 0 of `TransactionLogValue` has no field for it.
+
+    So it is at `transaction.version` 0 of Kafka 4. What was begun stays pending, and the id is of no use any more.
+    """
+    if isinstance(request, AddPartitionsToTxnRequest):
+        return request.version <= 3
+    return not isinstance(request, EndTxnRequest) or request.version < 5

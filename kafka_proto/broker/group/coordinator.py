@@ -1,4 +1,9 @@
-"""The group coordinator as a role: commits become batches of its offsets log, markers of that log make them visible."""
+"""The group coordinator: commits become batches of its offsets log, markers of that log make them visible.
+
+Who may commit is a matter of members and generations (KIP-447). What the log holds of a group besides its offsets lets
+its members outlive their coordinator: generation, protocol and leader, and of each member what it said for the protocol
+and what it was assigned. Who waits for what, and until when, is not in the log.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,200 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from harness.model import FrozenMap
-from kafka_proto.broker.group import group_metadata
-from kafka_proto.broker.group.group_metadata import GroupMetadata
-from kafka_proto.broker.group.membership import CommitRequest
-from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
-from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, heard
+from harness.model import FrozenMap, absent_if_none
+from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, GroupState, Member, check, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
-from kafka_proto.log.records import RecordBatch
-from kafka_proto.requests.error import Error
-from kafka_proto.requests.offsets import OffsetFetchRequest, OffsetFetchResponse, TxnOffsetCommitRequest
+from kafka_proto.errors import Error
+from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
+from kafka_proto.requests.groups import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TxnOffsetCommitRequest,
+)
+
+Key = tuple[str, str]
+"""A group and a partition."""
+
+
+@attrs.frozen
+class OffsetRecord:
+    """A record of the offsets log; an offset of None is a tombstone."""
+
+    group_id: str
+    partition: str
+    offset: int | None
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of the record before the offset, as the client knows it (KIP-320)."""
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """What the client keeps with the offset."""
+    transaction: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """The ghost: the application's transaction that it is part of."""
+
+    @property
+    def key(self) -> Key:
+        return self.group_id, self.partition
+
+
+@attrs.frozen
+class Committed:
+    """An offset, and where in the log its record is: the later record wins, whenever it became visible."""
+
+    offset: int
+    record_offset: int
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class Offsets:
+    """What a group coordinator knows of its offsets log (`OffsetMetadataManager`)."""
+
+    committed: FrozenMap[Key, Committed] = FrozenMap()
+    staged: FrozenMap[int, FrozenMap[Key, Committed]] = FrozenMap()
+    """By producer id."""
+
+    def is_stable(self, key: Key) -> bool:
+        """Say whether no open transaction has an offset of this group and partition staged."""
+        return not any(key in staged for staged in self.staged.values())
+
+    def of_partitions(self, partitions: Iterable[str]) -> tuple[Key, ...]:
+        """Return the groups and partitions that have an offset of some partitions, committed or staged, sorted."""
+        wanted = frozenset(partitions)
+        keys = {*self.committed, *(key for staged in self.staged.values() for key in staged)}
+        return tuple(sorted(key for key in keys if key[1] in wanted))
+
+
+def replay(offsets: Offsets, batch: RecordBatch, *, by_record: bool = True) -> Offsets:
+    """Return the offsets after a batch of the log: the live view is this, and so is what an election loads.
+
+    With `by_record` a transaction's offsets do not replace those of later records (KAFKA-5247). Without it they do, as
+    the live view did before: what a replay of the log gave was another one.
+    """
+    if batch.marker is not None:
+        return _materialised(offsets, batch.producer_id, batch.marker, by_record)
+    for place, record in enumerate(batch.records):
+        if isinstance(record, OffsetRecord):
+            offsets = _replayed(offsets, batch, record, batch.base_offset + place)
+    return offsets
+
+
+def _replayed(offsets: Offsets, batch: RecordBatch, record: OffsetRecord, record_offset: int) -> Offsets:
+    if record.offset is None:
+        staged = FrozenMap((owner, keys.without(record.key)) for owner, keys in offsets.staged.items())
+        return Offsets(offsets.committed.without(record.key), staged)
+    written = Committed(record.offset, record_offset, record.leader_epoch, record.metadata)
+    if batch.producer_id == NO_PRODUCER_ID or not batch.is_transactional:
+        return attrs.evolve(offsets, committed=offsets.committed.set(record.key, written))
+    keys: FrozenMap[Key, Committed] = offsets.staged.get(batch.producer_id, FrozenMap())
+    return attrs.evolve(offsets, staged=offsets.staged.set(batch.producer_id, keys.set(record.key, written)))
+
+
+def _materialised(offsets: Offsets, producer_id: int, marker: Marker, by_record: bool) -> Offsets:
+    """End a producer's transaction: its offsets become visible, or are dropped."""
+    if producer_id not in offsets.staged:
+        return offsets
+    staged = offsets.staged[producer_id]
+    kept = offsets.staged.without(producer_id)
+    if marker is Marker.ABORT:
+        return attrs.evolve(offsets, staged=kept)
+    committed = offsets.committed
+    for key, written in staged.items():
+        known = committed.get(key)
+        if known is None or not by_record or written.record_offset > known.record_offset:
+            committed = committed.set(key, written)
+    return Offsets(committed, kept)
+
+
+def load(batches: Iterable[RecordBatch]) -> Offsets:
+    """Return the offsets that a log holds, as a newly elected coordinator reads it."""
+    offsets = Offsets()
+    for batch in batches:
+        offsets = replay(offsets, batch)
+    return offsets
+
+
+CommitRequest = OffsetCommitRequest | TxnOffsetCommitRequest
+
+
+def check_group(group: AnyGroup | None, request: CommitRequest) -> Error:
+    """Say whether a commit may be made: by a member of this generation (3.x: `GroupCoordinator.validateOffsetCommit`).
+
+    Transactions are let in to a group that is not there, and those of requests without member to any group.
+    """
+    transactional = isinstance(request, TxnOffsetCommitRequest)
+    if group is None and not transactional and request.generation_id >= 0:
+        return Error.ILLEGAL_GENERATION
+    return check_member(group or Group(), request, transactional)
+
+
+def check_known_group(group: AnyGroup | None, request: CommitRequest) -> Error:
+    """As `check_group`, but a generation of a group that is not there is refused in transactions, too (4.0)."""
+    transactional = isinstance(request, TxnOffsetCommitRequest)
+    if group is None and request.generation_id >= 0:
+        newer = not transactional and request.version >= 9
+        return Error.GROUP_ID_NOT_FOUND if newer else Error.ILLEGAL_GENERATION
+    return check_member(group or Group(), request, transactional)
+
+
+def check_member(group: AnyGroup, request: CommitRequest, transactional: bool) -> Error:
+    """Say whether a member, generation and instance are those of a group (`ClassicGroup.validateOffsetCommit`)."""
+    if request.generation_id < 0 and not group.members:
+        return Error.NONE
+    if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error = check(group, request.member_id, request.group_instance_id, request.generation_id)
+        if error is not Error.NONE:
+            return error
+    elif not transactional:
+        return Error.UNKNOWN_MEMBER_ID
+    return Error.REBALANCE_IN_PROGRESS if group.awaits_leader and not transactional else Error.NONE
+
+
+@attrs.frozen
+class GroupMetadata:
+    """A record of the offsets log (`GroupMetadataManager`); a group of None is a tombstone."""
+
+    group_id: str
+    group: ClassicGroup | None
+
+    def __str__(self) -> str:
+        told = "gone" if self.group is None else f"generation {self.group.generation}"
+        return f"{self.group_id} {told}"
+
+
+def stored(group: ClassicGroup) -> ClassicGroup:
+    """Return what is stored of a group that is stable or empty."""
+    state = GroupState.STABLE if group.members else GroupState.EMPTY
+    members = FrozenMap((known, _stored(member, group.protocol_name)) for known, member in group.members.items())
+    return ClassicGroup(state, group.generation, group.protocol_name, group.leader, members, group.order)
+
+
+def _stored(member: Member, protocol: str | None) -> Member:
+    chosen = tuple(each for each in member.join.protocols if each[0] == protocol)
+    return Member(attrs.evolve(member.join, protocols=chosen), 0, member.assignment)
+
+
+def changed(before: ClassicGroup, after: ClassicGroup) -> bool:
+    """Say whether a group has come to rest as another one than is stored."""
+    at_rest = after.state in (GroupState.EMPTY, GroupState.STABLE)
+    return at_rest and stored(after) != stored(before)
+
+
+def loaded_groups(records: Iterable[RecordBatch], now: int) -> dict[str, ClassicGroup | None]:
+    """Return the groups that a log holds, None for one that is gone; all sessions begin anew."""
+    found: dict[str, ClassicGroup | None] = {}
+    for batch in records:
+        for record in batch.records:
+            if isinstance(record, GroupMetadata):
+                found[record.group_id] = None if record.group is None else _loaded(record.group, now)
+    return found
+
+
+def _loaded(group: ClassicGroup, now: int) -> ClassicGroup:
+    members = FrozenMap((known, attrs.evolve(member, silent_until=now + member.join.session_timeout_ms))
+                        for known, member in group.members.items())
+    return attrs.evolve(group, members=members)
+
 
 LONGEST_METADATA = 4096
 """Kafka's `offset.metadata.max.bytes`, which are characters."""
@@ -128,7 +317,7 @@ def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:
     records, state = tuple(records), GroupCoordinator()
     for batch in records:
         state = replayed(state, batch)
-    for group_id, group in group_metadata.loaded(records, now).items():
+    for group_id, group in loaded_groups(records, now).items():
         if group is not None:
             state = state.with_classic(group_id, group)
     return state

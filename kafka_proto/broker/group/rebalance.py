@@ -15,7 +15,7 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
-from kafka_proto.requests.error import Error
+from kafka_proto.errors import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 
 SHORTEST_SESSION_MS, LONGEST_SESSION_MS = 6_000, 1_800_000

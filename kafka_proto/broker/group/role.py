@@ -13,22 +13,17 @@ import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.group import coordinator as group
-from kafka_proto.broker.group import group_metadata, rebalance
-from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.group_metadata import GroupMetadata
+from kafka_proto.broker.group import rebalance
+from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata
 from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
-from kafka_proto.broker.leader.marker_answers import MarkerAnswers
-from kafka_proto.broker.leader.role import Handler, PartitionLeader
-from kafka_proto.broker.leader.state import NO_GUARD, Origin, SupportedOperation
+from kafka_proto.broker.leader.role import Handler, MarkerAnswers, PartitionLeader
+from kafka_proto.broker.leader.verification import NO_GUARD, Origin, SupportedOperation
 from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState
+from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, exists, known, now
 from kafka_proto.broker.roles import Append, Effect, RoleStep
-from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.errors import ErrorCode
-from kafka_proto.log import RecordBatch
-from kafka_proto.log.records import NO_SEQUENCE
+from kafka_proto.log import NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     Error,
@@ -240,7 +235,7 @@ class GroupRole(PartitionLeader):
         """Return the state with another group, and its answers; what its next coordinator has to know is stored."""
         before = local[GROUPS].groups.classic(group_id)
         local = self.with_classic(local, group_id, after)
-        if not group_metadata.changed(before, after):
+        if not group.changed(before, after):
             return Effect(local, self.answers(answers))
         if after.members:
             return self.store(local, after, GroupStored(group_id, after.generation, answers=answers))
@@ -258,7 +253,7 @@ class GroupRole(PartitionLeader):
 
     def store(self, local: Local, stored: ClassicGroup, callback: GroupStored) -> Effect:
         """Append a group to the offsets log (`storeGroup`)."""
-        record = GroupMetadata(callback.group_id, group_metadata.stored(stored))
+        record = GroupMetadata(callback.group_id, group.stored(stored))
         end_offset = local[LEADER[OFFSETS_PARTITION]].log.log_end_offset
         batch = RecordBatch((record,), base_offset=end_offset, timestamp=now(local))
         return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback),))
@@ -324,9 +319,9 @@ class GroupRole(PartitionLeader):
             return Effect(without_groups(local, callback.request.unused))
         return super().completed(local, p, record, callback)
 
-    def failed(self, local: Local, p: str, callback: Request | GroupStored, error: ErrorCode) -> Effect:
+    def failed(self, local: Local, p: str, callback: Request | GroupStored, error: Error) -> Effect:
         if isinstance(callback, GroupStored):
-            return self.stored(local, callback, STORE_ERRORS.get(Error(error.value), Error(error.value)))
+            return self.stored(local, callback, STORE_ERRORS.get(error, error))
         if isinstance(callback.request, PartitionsDeleted):
             return Effect(local)
         return super().failed(local, p, callback, error)

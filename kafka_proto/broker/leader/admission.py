@@ -7,14 +7,15 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.broker.leader.fetching import known_time
-from kafka_proto.broker.leader.state import LeaderState, Origin, SupportedOperation, Verification
-from kafka_proto.broker.leader.verification import VerificationStarted
-from kafka_proto.log import PartitionLog, append
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
-from kafka_proto.requests.error import Error
-from kafka_proto.requests.names import is_internal
-from kafka_proto.requests.records import ProduceRequest
+from kafka_proto.broker.leader.verification import (
+    LeaderState,
+    Origin,
+    SupportedOperation,
+    Verification,
+    VerificationStarted,
+)
+from kafka_proto.log import NO_PRODUCER_ID, PartitionLog, ProducerState, RecordBatch, append
+from kafka_proto.requests import Error, ProduceRequest, is_internal
 
 
 @attrs.frozen

@@ -1,11 +1,22 @@
-"""The checks of a batch before it is appended (`UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo`)."""
+"""The checks of a batch, or a marker, before it is appended.
+
+`UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo`; of a marker `appendEndTxnMarker`.
+"""
 
 from __future__ import annotations
 
-from kafka_proto.broker.leader.state import NO_GUARD, Verification
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
-from kafka_proto.requests.error import Error
+from kafka_proto.broker.leader.verification import NO_GUARD, Verification
+from kafka_proto.log import (
+    MAX_EPOCH,
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    Marker,
+    ProducerState,
+    RecordBatch,
+    marker_batch,
+)
+from kafka_proto.requests import Error, WriteTxnMarkersRequest
 
 
 def take_unverified(known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int) -> Error:
@@ -94,3 +105,40 @@ def follows(last: int, sequence: int) -> bool:
     if last == MAX_SEQUENCE:
         return sequence == 0
     return sequence == last + 1
+
+
+def marker_of(request: WriteTxnMarkersRequest, now: int) -> RecordBatch:
+    """Return the batch that a coordinator asks leaders to append."""
+    kind = Marker.COMMIT if request.committed else Marker.ABORT
+    return marker_batch(request.producer_id, request.producer_epoch, kind, request.coordinator_epoch, now)
+
+
+def check_marker(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """Refuse a marker of an epoch before the producer's, or of a coordinator before the last one."""
+    if marker.producer_epoch < known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    if marker.coordinator_epoch < known.coordinator_epoch:
+        return Error.TRANSACTION_COORDINATOR_FENCED
+    return Error.NONE
+
+
+def check_marker_strictly(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """As `check_marker`; a marker that bumps the epoch must be above the producer's (KIP-1228).
+
+    At the same epoch with nothing open it is a retry, and written again (KAFKA-19999).
+    """
+    if transaction_version < 2:
+        return check_marker(known, marker, transaction_version)
+    if marker.producer_epoch < known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    if marker.producer_epoch == known.producer_epoch and known.open_from is not None:
+        return Error.INVALID_PRODUCER_EPOCH
+    if marker.coordinator_epoch < known.coordinator_epoch:
+        return Error.TRANSACTION_COORDINATOR_FENCED
+    return Error.NONE
+
+
+def check_marker_up_to_last(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """As `check_marker_strictly`; at the very last epoch, above which there is none, as `check_marker` (4.3)."""
+    check = check_marker if marker.producer_epoch == MAX_EPOCH else check_marker_strictly
+    return check(known, marker, transaction_version)

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kafka_proto import requests
+from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, delete_records
-from kafka_proto.requests.error import Error
-from kafka_proto.requests.records import (
-    ConsumerFetchRequest,
-    ConsumerFetchResponse,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    IsolationLevel,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-)
 
 LATEST, EARLIEST = -1, -2
 CONSUMER, NO_TIME = -1, -1
-COMMITTED = IsolationLevel.READ_COMMITTED
+COMMITTED = requests.IsolationLevel.READ_COMMITTED
 
 
-def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResponse:
+def fetch(log: PartitionLog, request: requests.ConsumerFetchRequest) -> requests.ConsumerFetchResponse:
     """Read up to the end for a follower, the last stable offset for committed records, else the high watermark.
 
     One reading of the log gives offsets, batches and aborted transactions: they fit together (KAFKA-9807, KAFKA-5376).
@@ -30,7 +22,7 @@ def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResp
     listed (`LocalLog.emptyFetchDataInfo`).
     """
     if not log.log_start_offset <= request.fetch_offset <= log.log_end_offset:
-        return ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)
+        return requests.ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)
     stop = log.high_watermark
     if request.replica_id >= 0:
         stop = log.log_end_offset
@@ -40,7 +32,7 @@ def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResp
     aborted = None
     if request.isolation_level is COMMITTED and request.replica_id < 0:
         aborted = aborted_between(log, request.fetch_offset, log.log_end_offset) if batches else ()
-    return ConsumerFetchResponse(
+    return requests.ConsumerFetchResponse(
         Error.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted, batches
     )
 
@@ -61,9 +53,9 @@ def written_together(batch: RecordBatch) -> Iterable[int]:
 
 
 def list_offsets(
-    log: PartitionLog, request: ListOffsetsRequest, check_time: Callable[[int], Error] = known_time,
+    log: PartitionLog, request: requests.ListOffsetsRequest, check_time: Callable[[int], Error] = known_time,
     times: Callable[[RecordBatch], Iterable[int]] = written_together,
-) -> ListOffsetsResponse:
+) -> requests.ListOffsetsResponse:
     """Return the earliest offset, the latest that the reader may see, or the first record of a time or after it.
 
     A request with a replica id is not held back by open transactions (`Partition.fetchOffsetForTimestamp`).
@@ -72,17 +64,18 @@ def list_offsets(
     if request.replica_id != CONSUMER:
         latest = log.log_end_offset
     if request.timestamp == LATEST:
-        return ListOffsetsResponse(Error.NONE, latest)
+        return requests.ListOffsetsResponse(Error.NONE, latest)
     if request.timestamp == EARLIEST:
-        return ListOffsetsResponse(Error.NONE, log.log_start_offset)
+        return requests.ListOffsetsResponse(Error.NONE, log.log_start_offset)
     error = check_time(request.timestamp)
     if error is not Error.NONE:
-        return ListOffsetsResponse(error)
+        return requests.ListOffsetsResponse(error)
     found = ((offset, time) for batch in log.batches if batch.timestamp >= request.timestamp
              for offset, time in enumerate(times(batch), batch.base_offset)
              if time >= request.timestamp and offset >= log.log_start_offset)
     offset, time = next(found, (latest, NO_TIME))
-    return ListOffsetsResponse(Error.NONE, offset, time) if offset < latest else ListOffsetsResponse(Error.NONE)
+    response = requests.ListOffsetsResponse
+    return response(Error.NONE, offset, time) if offset < latest else response(Error.NONE)
 
 
 def forget_nothing(log: PartitionLog) -> PartitionLog:
@@ -91,11 +84,11 @@ def forget_nothing(log: PartitionLog) -> PartitionLog:
 
 
 def delete(
-    log: PartitionLog, request: DeleteRecordsRequest, after_deletion: Callable[[PartitionLog], PartitionLog]
-) -> tuple[PartitionLog, DeleteRecordsResponse]:
+    log: PartitionLog, request: requests.DeleteRecordsRequest, after_deletion: Callable[[PartitionLog], PartitionLog]
+) -> tuple[PartitionLog, requests.DeleteRecordsResponse]:
     """Delete what is before an offset that is at most the high watermark (KIP-107)."""
     offset = log.high_watermark if request.offset == -1 else request.offset
     if not 0 <= offset <= log.high_watermark:
-        return log, DeleteRecordsResponse(Error.OFFSET_OUT_OF_RANGE)
+        return log, requests.DeleteRecordsResponse(Error.OFFSET_OUT_OF_RANGE)
     shorter = after_deletion(delete_records(log, offset))
-    return shorter, DeleteRecordsResponse(Error.NONE, shorter.log_start_offset)
+    return shorter, requests.DeleteRecordsResponse(Error.NONE, shorter.log_start_offset)

@@ -13,19 +13,14 @@ import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.ghosts import Cause
-from kafka_proto.broker.leader import fetching
+from kafka_proto.broker.leader import fetching, verification
 from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
-from kafka_proto.broker.leader.marker_answers import MarkerAnswers
-from kafka_proto.broker.leader.marking import marker_of
-from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin, SupportedOperation
-from kafka_proto.broker.leader.verification import unverified, verification_request
-from kafka_proto.broker.messages import Request, Response
+from kafka_proto.broker.leader.appending import marker_of
+from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import LEADER, Asked
+from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
-from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.errors import ErrorCode
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import (
     TRANSACTION_TOPIC,
@@ -46,6 +41,36 @@ from kafka_proto.requests import (
     WriteTxnMarkersResponse,
     topic_of,
 )
+
+
+class MarkerAnswers(Role):
+    """What the partitions of one broker answered. A request of one partition leaves nothing here."""
+
+    parts = (MARKINGS,)
+
+    def begun(self, local: Local, message: Request) -> Local:
+        """Return the state in which the answers to a request are waited for."""
+        partitions = len(message.request.partitions)
+        if partitions == 1:
+            return local
+        waits = (*local[MARKINGS].under_way, Marking(asker_of(message), partitions))
+        return local.put(MARKINGS, Markings(waits))
+
+    def answered(
+        self, local: Local, message: Request, errors: FrozenMap[str, Error]
+    ) -> tuple[Local, FrozenMap[str, Error] | None]:
+        """Take what a partition answers, and return what all did, or None while some have not."""
+        under_way, asker = local[MARKINGS].under_way, asker_of(message)
+        place = next((n for n, each in enumerate(under_way) if each.asker == asker), None)
+        if place is None:
+            return local, errors
+        known, rest = under_way[place], under_way[place + 1:]
+        errors = known.errors.update(errors)
+        if len(errors) == known.partitions:
+            return local.put(MARKINGS, Markings(under_way[:place] + rest)), errors
+        waits = attrs.evolve(known, errors=errors)
+        return local.put(MARKINGS, Markings((*under_way[:place], waits, *rest))), None
+
 
 Handler = Callable[[Local, Request, Any], Effect | None]
 RecordTimes = Callable[[RecordBatch], Iterable[int]]
@@ -100,7 +125,7 @@ class PartitionLeader(Role):
 
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state without the log; a guard that was given is never given again."""
-        return local.put(LEADER[p], LeaderState(guards=local[LEADER[p]].guards))
+        return local.put(LEADER[p], verification.LeaderState(guards=local[LEADER[p]].guards))
 
     def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
         return local.put(LEADER[p], appended(local[LEADER[p]], record))
@@ -113,8 +138,8 @@ class PartitionLeader(Role):
         start = local[LEADER[p]].log.log_start_offset
         return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset, start))
 
-    def failed(self, local: Local, p: str, callback: Request, error: ErrorCode) -> Effect:
-        return self.reply(local, callback, self.response(callback.request, Error(error.value), -1))
+    def failed(self, local: Local, p: str, callback: Request, error: Error) -> Effect:
+        return self.reply(local, callback, self.response(callback.request, error, -1))
 
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
         """Return what is answered to who wanted something appended; `start` is where the log begins that took it."""
@@ -154,7 +179,7 @@ class PartitionLeader(Role):
         """Append a batch, after the coordinator is asked where the version wants that."""
         where = LEADER[request.partition]
         is_led = request.partition in self.partitions
-        leader = local[where] if is_led else LeaderState()
+        leader = local[where] if is_led else verification.LeaderState()
         admitted = admit(self.version.leader, leader, request, now=now(local))
         if admitted.error is not Error.NONE:
             return self.reply(local, message, ProduceResponse(admitted.error))
@@ -169,9 +194,9 @@ class PartitionLeader(Role):
         """Ask the coordinator whether a partition is part of a transaction, or to make it so, where there is a guard.
         """
         operation = self.version.leader.operation(api, message.request.version)
-        if operation is None or guard == NO_GUARD:
-            return self.verified_append(local, message, NO_GUARD)
-        request = verification_request(operation, message.request.transactional_id, *producer, partition)
+        if operation is None or guard == verification.NO_GUARD:
+            return self.verified_append(local, message, verification.NO_GUARD)
+        request = verification.verification_request(operation, message.request.transactional_id, *producer, partition)
         local, sent = self.others.ask(
             local, self.role, request, message.transaction, client=message, partition=partition,
             guard=guard, operation=operation,
@@ -183,12 +208,12 @@ class PartitionLeader(Role):
         message, operation = asked.client, asked.operation
         assert message is not None and operation is not None
         (found,) = response.errors.values()
-        error = unverified(found, operation)
+        error = verification.unverified(found, operation)
         if error is not Error.NONE:
             return self.reply(local, message, self.unverified(message.request, error, operation))
         return self.verified_append(local, message, asked.guard)
 
-    def unverified(self, request: Any, error: Error, operation: SupportedOperation) -> Value:
+    def unverified(self, request: Any, error: Error, operation: verification.SupportedOperation) -> Value:
         return ProduceResponse(self.version.leader.unverified_produce(error, operation))
 
     def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
@@ -199,10 +224,10 @@ class PartitionLeader(Role):
         batch = request.batch
         if batch.timestamp < 0 and (clock := now(local)):
             batch = attrs.evolve(batch, timestamp=clock)
-        return self.append(local, message, request.partition, batch, Origin.CLIENT, guard)
+        return self.append(local, message, request.partition, batch, verification.Origin.CLIENT, guard)
 
     def append(
-        self, local: Local, message: Request, p: str, batch: RecordBatch, origin: Origin, guard: int
+        self, local: Local, message: Request, p: str, batch: RecordBatch, origin: verification.Origin, guard: int
     ) -> Effect:
         """Append a batch if it may be, or wait with who sent it before."""
         mine = local[LEADER[p]]

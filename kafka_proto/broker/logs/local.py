@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
+from kafka_proto.broker.parts import METADATA, LeaderAndEpoch
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
-from kafka_proto.broker.state import METADATA, LeaderAndEpoch
 
 
 @attrs.frozen

@@ -12,17 +12,11 @@ from typing import Any
 import attrs
 
 from harness.model import Local, Message, Parts, Turn, Value
+from kafka_proto.broker.parts import METADATA, NOBODY, LeaderAndEpoch
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
-from kafka_proto.broker.state import METADATA, NOBODY, LeaderAndEpoch
-from kafka_proto.replication import leading, partition, replica_state
+from kafka_proto.errors import Error
+from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.messages import (
-    BrokerRegistrationRequest,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionMessage,
-)
-from kafka_proto.replication.messages import ReplicaError as ReplicaError
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, leads
 
 REPLICA = Parts("replica", ReplicaState)
@@ -52,7 +46,7 @@ class ReplicatedLog(Log):
         self.numbered = (METADATA, *self.parts)
 
     def registration(self, local: Local) -> Message:
-        return BrokerRegistrationRequest(local[METADATA].broker_epoch, source=self.name, dest=CONTROLLER)
+        return messages.BrokerRegistrationRequest(local[METADATA].broker_epoch, source=self.name, dest=CONTROLLER)
 
     def restarted(self, local: Local) -> Local:
         """Start again from what is on disk, or from nothing where the disk is lost."""
@@ -99,19 +93,19 @@ class ReplicatedLog(Log):
         """Say whether a record would be taken with `acks=all`."""
         if p not in self.hosts:
             return False
-        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is ReplicaError.NONE
+        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is Error.NONE
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:
-            case LeaderAndIsrRequest():
+            case messages.LeaderAndIsrRequest():
                 return self.receive_leader_and_isr(local, message)
-            case PartitionMessage(partition=str(p)) if p in self.hosts:
+            case messages.PartitionMessage(partition=str(p)) if p in self.hosts:
                 outcome = partition.receive(self.hosts[p], local[REPLICA[p]], message)
                 if outcome is not None:
                     return self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
         return None
 
-    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
+    def receive_leader_and_isr(self, local: Local, announced: messages.LeaderAndIsrRequest) -> Turn[Local]:
         """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
         p = announced.partition
         assert p is not None
@@ -126,7 +120,7 @@ class ReplicatedLog(Log):
         if p in self.hosts:
             outcome = partition.obey(self.hosts[p], local[REPLICA[p]], announced)
             return self.turn(action, who, local, p, outcome)
-        heard = LeaderAndIsrResponse(
+        heard = messages.LeaderAndIsrResponse(
             announced.leader_epoch, announced.broker_epoch, source=self.name, dest=announced.source, partition=p
         )
         return Turn(action, who, local, (heard,) if announced.again else ())
@@ -143,7 +137,7 @@ class ReplicatedLog(Log):
         """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
         state = local[REPLICA[wanted.partition]]
         if wanted.place < state.high_watermark:
-            done = Completed(wanted.callback, ReplicaError.NONE, wanted.place)
+            done = Completed(wanted.callback, Error.NONE, wanted.place)
             outcome = ReplicaOutcome(state, completed=(done,))
         else:
             waiting = (*state.callbacks, (wanted.place, wanted.callback))
@@ -188,7 +182,7 @@ class ReplicatedLog(Log):
         effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
         for done in outcome.completed:
             local = effect.local
-            if done.error is ReplicaError.NONE:
+            if done.error is Error.NONE:
                 record = local[REPLICA[p]].log[done.offset].value
                 follows = role.completed(local, p, record, done.callback)
             else:

@@ -1,52 +1,303 @@
 """The producer of Kafka's clients as pure functions of a frozen value: what `TransactionManager` and `Sender` decide.
 
-`state` is what it keeps, `commands` what an application may ask for, `sending` what is sent next, `answers` what
-follows from an answer or a time-out, `idempotent` how sequences go on where no transaction can be aborted, `verdicts`
-the one table of what an error code means, `families` which versions of requests a client speaks. Connections, time and
-correlation ids belong to whoever carries the requests.
+Here is which versions of requests a client speaks, what it keeps, and what an application may ask of it: each command
+returns the producer as it is then, or raises what Kafka's client raises, by its Java name. `sending` is what is sent
+next, `answers` what follows from an answer or a time-out, with the one table of what an error code means, `idempotent`
+how sequences go on where no transaction can be aborted. Connections, time and correlation ids belong to whoever carries
+the requests.
 """
 
-from kafka_proto.clients.producer.answers import AfterAnswer, answered, broker_lost, produced
-from kafka_proto.clients.producer.commands import (
-    IllegalState,
-    KafkaError,
-    ProducerFenced,
-    abort_transaction,
-    begin_transaction,
-    commit_transaction,
-    init_transactions,
-    send,
-    send_offsets_to_transaction,
-)
-from kafka_proto.clients.producer.families import FAMILIES, Family
-from kafka_proto.clients.producer.sending import next_call, next_produces, sent_batch, sent_call
-from kafka_proto.clients.producer.state import Batch, Producer, ProducerStatus, TransactionalCall
-from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
+from __future__ import annotations
 
-__all__ = [
-    "FAMILIES",
-    "AfterAnswer",
-    "AnswerVerdict",
-    "Batch",
-    "Family",
-    "IllegalState",
-    "KafkaError",
-    "Producer",
-    "ProducerFenced",
-    "ProducerStatus",
-    "TransactionalCall",
-    "abort_transaction",
-    "answered",
-    "begin_transaction",
-    "broker_lost",
-    "commit_transaction",
-    "init_transactions",
-    "next_call",
-    "next_produces",
-    "produced",
-    "send",
-    "send_offsets_to_transaction",
-    "sent_batch",
-    "sent_call",
-    "verdict",
-]
+from enum import StrEnum
+
+import attrs
+
+from harness.model import FrozenMap, Value
+from kafka_proto import requests
+from kafka_proto.log import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kafka_proto.requests import Error
+
+
+@attrs.frozen
+class Family:
+    """A client by the versions of its requests; who it is in the field is in `title`."""
+
+    name: str
+    title: str
+    init_producer_id: int
+    produce: int
+    end_txn: int
+    txn_offset_commit: int
+    add_partitions: int
+    add_offsets: int
+
+    @property
+    def adds_partitions(self) -> bool:
+        """Whether it adds partitions before it produces; from Produce 12 on their leaders do so (KIP-890)."""
+        return self.produce < 12
+
+    @property
+    def ends_with_new_epoch(self) -> bool:
+        """Whether each end of a transaction brings a new epoch (EndTxn from 5, KIP-890)."""
+        return self.end_txn >= 5
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether it goes on after an error by InitProducerId with its id and epoch (from 3, KIP-360)."""
+        return self.init_producer_id >= 3
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("tv2", "Java from 4.0 and franz-go 1.22 on a cluster of transaction.version 2", 5, 12, 5, 5, 3, 4),
+        Family("java39", "Java from 3.8 on a cluster of level 0 or 1", 5, 11, 4, 4, 3, 4),
+        Family("java35", "Java 2.8 to 3.7, kafka-python 3.0", 4, 9, 3, 3, 3, 3),
+        Family("rdkafka", "librdkafka 2.16", 4, 9, 1, 3, 0, 0),
+        Family("aiokafka", "aiokafka 0.14", 0, 7, 0, 0, 0, 0),
+        Family("java23", "Java 2.1 to 2.3", 1, 7, 1, 2, 1, 1),
+    )
+}
+"""By name. What each speaks was seen on the wire against released brokers; `java23` has the newest versions of 2.3."""
+
+
+TransactionalRequest = (
+    requests.InitProducerIdRequest | requests.AddPartitionsToTxnRequest | requests.AddOffsetsToTxnRequest
+    | requests.EndTxnRequest | requests.TxnOffsetCommitRequest
+)
+
+
+class ProducerStatus(StrEnum):
+    """`TransactionManager.State`."""
+
+    UNINITIALIZED = "UNINITIALIZED"
+    INITIALIZING = "INITIALIZING"
+    READY = "READY"
+    IN_TRANSACTION = "IN_TRANSACTION"
+    COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
+    ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
+    ABORTABLE_ERROR = "ABORTABLE_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+
+
+COMPLETING = (ProducerStatus.COMMITTING_TRANSACTION, ProducerStatus.ABORTING_TRANSACTION)
+TRANSACTION_TIMEOUT_MS = 60_000
+
+
+@attrs.frozen
+class Batch:
+    """A batch that is not resolved. Its number says which one it is, whatever sequence it has by now."""
+
+    number: int
+    partition: str
+    records: tuple[Value, ...]
+    base_sequence: int = NO_SEQUENCE
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    in_flight: bool = False
+    backs_off: bool = False
+    is_renumbered: bool = False
+    """It has another sequence than the one that it was last sent with (`sequenceHasBeenReset`)."""
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether a leader may have it."""
+        return self.base_sequence != NO_SEQUENCE
+
+    def after(self, sequence: int) -> int:
+        """Return the sequence that follows the batch, if it has this one."""
+        return (sequence + len(self.records)) % (MAX_SEQUENCE + 1)
+
+
+@attrs.frozen
+class Sequences:
+    """How far the sequences of a partition are (`TxnPartitionEntry`), in an epoch of a producer id."""
+
+    producer_id: int
+    producer_epoch: int
+    following: int = 0
+    """That of the next new record."""
+    acknowledged: int = NO_SEQUENCE
+    unresolved: int = NO_SEQUENCE
+    """What follows the last batch that timed out: a leader may have it or not. A transaction is aborted instead."""
+
+
+@attrs.frozen
+class TransactionalCall:
+    """The transactional request under way; there is one at most. One that is not sent is to be sent again as it is."""
+
+    request: TransactionalRequest
+    is_sent: bool = False
+    backs_off: bool = False
+
+
+@attrs.frozen
+class OffsetsToCommit:
+    """What `send_offsets_to_transaction` was given: one partition's offset, for a group as its consumer knows it."""
+
+    group_id: str
+    partition: str
+    offset: int
+    generation_id: int = -1
+    member_id: str = ""
+
+
+@attrs.frozen
+class Producer:
+    """A producer; without a transactional id it only writes. Partitions are names, sorted."""
+
+    transactional_id: str | None = None
+    status: ProducerStatus = ProducerStatus.UNINITIALIZED
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    last_error: Error = Error.NONE
+    needs_new_epoch: bool = False
+    """After an abortable error: once the transaction is aborted, InitProducerId with id and epoch (KIP-360)."""
+    sequences: FrozenMap[str, Sequences] = FrozenMap()
+    """By partition."""
+    new_partitions: tuple[str, ...] = ()
+    """To be added to the transaction before anything is sent to them."""
+    partitions: tuple[str, ...] = ()
+    """Part of the transaction; for clients whose leaders add them, those that something was sent to."""
+    batches: tuple[Batch, ...] = ()
+    """Oldest first."""
+    numbers: int = 0
+    """How many batches there were."""
+    offsets: tuple[OffsetsToCommit, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Whose offsets partition was added to the transaction."""
+    call: TransactionalCall | None = None
+    is_ended: bool = False
+    """The end of the transaction was acknowledged, and a new epoch is still to be asked for."""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a coordinator or leader may know of the transaction."""
+        return bool(self.partitions or self.groups)
+
+    def ready(self, producer_id: int, producer_epoch: int) -> Producer:
+        """Return the producer with an id and epoch, and nothing under way but its batches."""
+        return Producer(
+            self.transactional_id, ProducerStatus.READY, producer_id, producer_epoch, batches=self.batches,
+            numbers=self.numbers,
+        )
+
+    def batch(self, number: int) -> Batch | None:
+        """Return the batch with a number, None where it is resolved."""
+        return next((batch for batch in self.batches if batch.number == number), None)
+
+    def with_batch(self, number: int, batch: Batch | None) -> Producer:
+        """Return the producer with another batch of a number, or with none."""
+        found = (batch if known.number == number else known for known in self.batches)
+        return attrs.evolve(self, batches=tuple(known for known in found if known is not None))
+
+    def sequences_of(self, partition: str) -> Sequences:
+        """Return how far a partition is: anew where its id, or epoch, is of before and nothing of it is left."""
+        known = self.sequences.get(partition)
+        if known is None or (self.is_stale(known) and not self.sent_to(partition)):
+            return Sequences(self.producer_id, self.producer_epoch)
+        return known
+
+    def with_sequences(self, partition: str, known: Sequences) -> Producer:
+        return attrs.evolve(self, sequences=self.sequences.set(partition, known))
+
+    def is_stale(self, known: Sequences) -> bool:
+        return (known.producer_id, known.producer_epoch) != (self.producer_id, self.producer_epoch)
+
+    def sent_to(self, partition: str) -> tuple[Batch, ...]:
+        """Return the batches of a partition that were sent and are not resolved, oldest first."""
+        return tuple(batch for batch in self.batches if batch.partition == partition and batch.was_sent)
+
+
+class KafkaError(Exception):
+    """Kafka's `KafkaException`: the transaction has to be aborted, or the producer closed."""
+
+
+class ProducerFenced(KafkaError):
+    """Another producer with the same transactional id was started; this one can only be closed."""
+
+
+class IllegalState(Exception):
+    """Java's `IllegalStateException`: the call makes no sense in the state that the producer is in."""
+
+
+FENCING = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
+FENCED = "another producer with the same transactional id was started; close this one"
+
+
+def init_transactions(producer: Producer) -> Producer:
+    """Ask for a producer id and epoch, which fences whoever had the transactional id before."""
+    _fail_if_error(producer)
+    if producer.status is not ProducerStatus.UNINITIALIZED:
+        raise IllegalState(f"init_transactions is called once, first; the producer is {_words(producer)}")
+    return attrs.evolve(producer, status=ProducerStatus.INITIALIZING)
+
+
+def begin_transaction(producer: Producer) -> Producer:
+    """Begin a transaction; nothing is sent."""
+    _fail_if_error(producer)
+    _need(producer, "begin_transaction", ProducerStatus.READY, "init_transactions and the end of the last transaction")
+    return attrs.evolve(producer, status=ProducerStatus.IN_TRANSACTION)
+
+
+def send(producer: Producer, partition: str, *records: Value, adds_partitions: bool) -> Producer:
+    """Write records to a partition, in one batch; with `adds_partitions` it is added to the transaction first."""
+    known, new = producer.partitions, producer.new_partitions
+    if producer.transactional_id is not None:
+        _fail_if_error(producer)
+        _need(producer, "send", ProducerStatus.IN_TRANSACTION, "begin_transaction")
+        if not adds_partitions:
+            known = tuple(sorted({*known, partition}))
+        elif partition not in known:
+            new = tuple(sorted({*new, partition}))
+    batch = Batch(producer.numbers + 1, partition, records)
+    return attrs.evolve(
+        producer, batches=(*producer.batches, batch), numbers=batch.number, partitions=known, new_partitions=new
+    )
+
+
+def send_offsets_to_transaction(producer: Producer, offsets: OffsetsToCommit) -> Producer:
+    """Commit a group's offset with the transaction."""
+    _fail_if_error(producer)
+    _need(producer, "send_offsets_to_transaction", ProducerStatus.IN_TRANSACTION, "begin_transaction")
+    return attrs.evolve(producer, offsets=(*producer.offsets, offsets))
+
+
+def commit_transaction(producer: Producer) -> Producer:
+    """Send what is not sent yet, then commit."""
+    _fail_if_error(producer)
+    _need(producer, "commit_transaction", ProducerStatus.IN_TRANSACTION, "begin_transaction")
+    return attrs.evolve(producer, status=ProducerStatus.COMMITTING_TRANSACTION)
+
+
+def abort_transaction(producer: Producer) -> Producer:
+    """Give up what was never sent, resolve what was, then abort (`RecordAccumulator.abortUndrainedBatches`)."""
+    _fail_if_fatal(producer)
+    if producer.status is not ProducerStatus.ABORTABLE_ERROR:
+        _need(producer, "abort_transaction", ProducerStatus.IN_TRANSACTION, "begin_transaction")
+    return attrs.evolve(
+        producer, status=ProducerStatus.ABORTING_TRANSACTION, new_partitions=(), offsets=(),
+        batches=tuple(batch for batch in producer.batches if batch.was_sent),
+    )
+
+
+def _fail_if_fatal(producer: Producer) -> None:
+    if producer.status is ProducerStatus.FATAL_ERROR:
+        if producer.last_error in FENCING:
+            raise ProducerFenced(FENCED)
+        raise KafkaError(f"the producer failed by {producer.last_error.value}; close it and make another")
+
+
+def _fail_if_error(producer: Producer) -> None:
+    _fail_if_fatal(producer)
+    if producer.status is ProducerStatus.ABORTABLE_ERROR:
+        raise KafkaError(f"the transaction failed by {producer.last_error.value}; call abort_transaction")
+
+
+def _need(producer: Producer, command: str, status: ProducerStatus, first: str) -> None:
+    if producer.status is not status:
+        raise IllegalState(f"{command} is called after {first}; the producer is {_words(producer)}")
+
+
+def _words(producer: Producer) -> str:
+    return producer.status.value.lower().replace("_", " ")

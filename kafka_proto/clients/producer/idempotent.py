@@ -10,9 +10,8 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.clients.producer.families import Family
-from kafka_proto.clients.producer.state import Batch, Producer, Sequences
-from kafka_proto.log.records import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kafka_proto.clients.producer import Batch, Family, Producer, Sequences
+from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kafka_proto.requests import Error
 
 

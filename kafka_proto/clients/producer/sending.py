@@ -6,26 +6,18 @@ from operator import itemgetter
 
 import attrs
 
-from kafka_proto.clients.producer.families import Family
-from kafka_proto.clients.producer.state import (
+from kafka_proto import requests
+from kafka_proto.clients.producer import (
     COMPLETING,
     TRANSACTION_TIMEOUT_MS,
+    Family,
     Producer,
     ProducerStatus,
     TransactionalCall,
     TransactionalRequest,
 )
-from kafka_proto.log.records import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    ProduceRequest,
-    TxnOffsetCommitRequest,
-)
+from kafka_proto.log import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+from kafka_proto.requests import Error
 
 NO_TIMEOUT_MS = 2**31 - 1
 """What Kafka's client says in an InitProducerId without transactional id."""
@@ -44,19 +36,19 @@ def next_call(family: Family, producer: Producer) -> TransactionalRequest | None
         return None if producer.call.is_sent or producer.call.backs_off else producer.call.request
     if tid is None:
         asks = producer.producer_id == NO_PRODUCER_ID and producer.batches
-        return InitProducerIdRequest(family.init_producer_id, None, NO_TIMEOUT_MS) if asks else None
+        return requests.InitProducerIdRequest(family.init_producer_id, None, NO_TIMEOUT_MS) if asks else None
     who = producer.producer_id, producer.producer_epoch
     if producer.status is ProducerStatus.INITIALIZING:
-        return InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS)
+        return requests.InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS)
     if producer.status is ProducerStatus.ABORTABLE_ERROR:
         return None
     if producer.new_partitions:
-        return AddPartitionsToTxnRequest(family.add_partitions, tid, *who, producer.new_partitions)
+        return requests.AddPartitionsToTxnRequest(family.add_partitions, tid, *who, producer.new_partitions)
     if producer.offsets:
         offsets = producer.offsets[0]
         if family.adds_partitions and offsets.group_id not in producer.groups:
-            return AddOffsetsToTxnRequest(family.add_offsets, tid, *who, OFFSETS_PARTITION)
-        return TxnOffsetCommitRequest(
+            return requests.AddOffsetsToTxnRequest(family.add_offsets, tid, *who, requests.OFFSETS_PARTITION)
+        return requests.TxnOffsetCommitRequest(
             family.txn_offset_commit, tid, offsets.group_id, *who, offsets.partition, offsets.offset,
             offsets.generation_id, offsets.member_id,
         )
@@ -64,9 +56,9 @@ def next_call(family: Family, producer: Producer) -> TransactionalRequest | None
         return None
     maps_no_id = producer.last_error is Error.INVALID_PRODUCER_ID_MAPPING
     if producer.is_ended or maps_no_id:
-        return InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS, *who)
+        return requests.InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS, *who)
     committed = producer.status is ProducerStatus.COMMITTING_TRANSACTION
-    return EndTxnRequest(family.end_txn, tid, *who, committed)
+    return requests.EndTxnRequest(family.end_txn, tid, *who, committed)
 
 
 def ends_unasked(producer: Producer) -> bool:
@@ -83,7 +75,7 @@ def sent_call(producer: Producer, request: TransactionalRequest) -> Producer:
     return attrs.evolve(producer, call=TransactionalCall(request, is_sent=True))
 
 
-def next_produces(family: Family, producer: Producer, most: int) -> tuple[tuple[int, ProduceRequest], ...]:
+def next_produces(family: Family, producer: Producer, most: int) -> tuple[tuple[int, requests.ProduceRequest], ...]:
     """Return the batches to send now, by their number; at most `most` of a partition are in flight.
 
     One that is sent again waits for those before it to be resolved; a new one for each that waits, for what was sent in
@@ -91,7 +83,7 @@ def next_produces(family: Family, producer: Producer, most: int) -> tuple[tuple[
     """
     if producer.status is ProducerStatus.FATAL_ERROR or producer.producer_id == NO_PRODUCER_ID:
         return ()
-    tid, found = producer.transactional_id, list[tuple[int, ProduceRequest]]()
+    tid, found = producer.transactional_id, list[tuple[int, requests.ProduceRequest]]()
     for name in dict.fromkeys(batch.partition for batch in producer.batches):
         if tid is not None and name not in producer.partitions:
             continue
@@ -108,11 +100,11 @@ def next_produces(family: Family, producer: Producer, most: int) -> tuple[tuple[
                 sequence, epoch = following, known.producer_epoch
                 following = batch.after(sequence)
             data = RecordBatch(batch.records, known.producer_id, epoch, sequence, is_transactional=tid is not None)
-            found.append((batch.number, ProduceRequest(family.produce, tid, -1, name, data)))
+            found.append((batch.number, requests.ProduceRequest(family.produce, tid, -1, name, data)))
     return tuple(sorted(found, key=itemgetter(0)))
 
 
-def sent_batch(producer: Producer, number: int, request: ProduceRequest) -> Producer:
+def sent_batch(producer: Producer, number: int, request: requests.ProduceRequest) -> Producer:
     """Return the producer with a batch in flight."""
     data, batch = request.batch, producer.batch(number)
     assert batch is not None

@@ -12,9 +12,14 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import transaction
 from kafka_proto.errors import ErrorCode
-from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transactions import CoordinatorResponse, TxnState
-from kafka_proto.transactions import messages, records
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    CoordinatorResponse,
+    InitProducerIdRequest,
+    TxnState,
+)
+from kafka_proto.transactions import records
 
 NONE = -1
 """No producer id, no epoch."""
@@ -79,7 +84,7 @@ def said(response: CoordinatorResponse) -> SaidCode:
     return SaidCode(name(response.error), *given)  # type: ignore[union-attr]
 
 
-def said_in_diary(response: messages.Response | None) -> SaidCode | None:
+def said_in_diary(response: records.Response | None) -> SaidCode | None:
     """Return what diary 02's coordinator answers."""
     if response is None:
         return None

@@ -11,9 +11,8 @@ from functools import partial
 import attrs
 
 from kafka_proto.cluster.refinement.decided import NONE, DecidedEntry, DecidedOn, KnownTransaction, SaidCode
-from kafka_proto.log.records import MAX_EPOCH
-from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transactions import TxnState
+from kafka_proto.log import MAX_EPOCH
+from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest, TxnState
 from kafka_proto.transactions.records import PREPARED
 
 KNOWS_PRODUCER_FENCED = {InitProducerIdRequest: 4, AddPartitionsToTxnRequest: 2, AddOffsetsToTxnRequest: 2}

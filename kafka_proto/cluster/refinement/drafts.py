@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import View, slot
 from harness.model.spec import Change, Writes
-from kafka_proto.broker.state import LeaderAndEpoch
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.cluster.refinement.decided import (
     NOBODY,
     AppendUnderWay,
@@ -93,17 +93,17 @@ def settled(view: View, *answers: tuple[str, SaidCode], writes: Writes = ()) -> 
 
 def drafted(
     k: CoordinatorNames, view: View, b: str, tid: str, at: DecidedOn, decided: DecidedEntry, to: str = NOBODY,
-    failed_fence: bool | None = None, writes: Writes = (),
+    failed_fence: bool | None = None,
 ) -> Iterable[Change]:
     """Yield the change that carries a decision out, or leaves it to the first departure that applies to it."""
     kept = view.at("failed_fence", b, tid) if failed_fence is None else failed_fence
     draft = Draft(b, tid, to, at, decided, due(k, at, decided), kept)
     if draft.due:
-        yield Change((*writes, ("decided", (draft,))))
+        yield Change((("decided", (draft,)),))
     else:
         carried = carried_out(view, draft)
         if carried is not None:
-            yield Change((*writes, *carried))
+            yield Change(carried)
 
 
 def due(k: CoordinatorNames, at: DecidedOn, decided: DecidedEntry) -> tuple[str, ...]:

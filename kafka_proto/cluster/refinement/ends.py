@@ -23,10 +23,9 @@ from kafka_proto.cluster.refinement.decided import (
 )
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, at_rest, drafted, leads, serves, settled
 from kafka_proto.cluster.refinement.requests import decision, init_decided, new_id, request_of, situation
-from kafka_proto.log.records import MAX_EPOCH
-from kafka_proto.requests import EndTxnRequest
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions import messages
+from kafka_proto.log import MAX_EPOCH
+from kafka_proto.requests import EndTxnRequest, TxnState
+from kafka_proto.transactions import records
 from kafka_proto.transactions.decisions import completion
 from kafka_proto.transactions.records import FINISHED, PREPARED, Entry
 
@@ -128,7 +127,7 @@ def time_out_transaction(k: CoordinatorNames, view: View, b: str, tid: str) -> I
     known: KnownTransaction | None = view.at("tc_tid_metadata", b, tid)
     if known is None or known.state is not TxnState.ONGOING or view.at("tc_tid_transition", b, tid) is not None:
         return
-    asked = messages.InitPidRequest(tid, source=NOBODY, dest=b)
+    asked = records.InitPidRequest(tid, source=NOBODY, dest=b)
     said = decision(init_decided(view, b, tid, p, asked, NONE), known)
     at = DecidedOn("time-out", None, known, False, True, view.at("failed_fence", b, tid), event.offered[p])
     yield from drafted(k, view, b, tid, at, DecidedEntry(None, said.entry, None, known))

@@ -8,7 +8,7 @@ import attrs
 
 from harness.model import Value, View, slot
 from harness.model.spec import Change, Writes, action, each
-from kafka_proto.broker.state import LeaderAndEpoch
+from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.cluster.refinement.decided import (
     COMPLETED,
     NOBODY,
@@ -34,10 +34,10 @@ from kafka_proto.cluster.refinement.drafts import (
     serves,
     settled,
 )
-from kafka_proto.transactions import messages
+from kafka_proto.transactions import records
 from kafka_proto.transactions.decisions import completion
 from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry
-from kafka_proto.transactions.versions.departures import REPAIRED
+from kafka_proto.transactions.versions import REPAIRED
 
 
 @action("CommitTxnLogAppend", each("brokers", "transactional_ids"))
@@ -88,7 +88,7 @@ def hears(k: CoordinatorNames, view: View, b: str, p: str) -> Iterable[Change]:
     for tid in k.ids_of(p):
         append: AppendUnderWay | None = view.at("append", b, tid)
         if append is not None and append.to != NOBODY:
-            said.append((append.to, SaidCode(name(messages.SpecError.NOT_COORDINATOR))))
+            said.append((append.to, SaidCode(name(records.SpecError.NOT_COORDINATOR))))
         writes += forgotten(b, tid)
     rest = paid(view, *said)
     if rest is not None:

@@ -1,5 +1,7 @@
 """What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs are held against it.
 
+The spec is diary 02's coordinators alone, with what Kafka's do besides as extension actions. Clients, network and log
+are their environment: the log of each partition that a broker leads, and who leads, are as the broker has them.
 Each broker's coordinator is seen beside what its log has and what it believes of who leads; its clients, the network
 and the other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
 """
@@ -7,37 +9,75 @@ and the other roles are not seen. What a step took and answered is told to the s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 
-from harness.model import Exchange, FrozenMap, Message, Refinement, Value, View, slot
+from harness.model import BAG, Exchange, FrozenMap, Message, Model, Refinement, Value, View, slot
+from harness.model.spec import Next, action, each, processes, reasons
 from kafka_proto.broker.coordinator.answers import response
-from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.coordinator import AfterMarker, Coordinator, after_marker
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, REQUESTS, ROLE, TRANSACTION_TIMEOUT, block_of
 from kafka_proto.broker.messages import Request, Response
-from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, CoordinatorState
+from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, METADATA, CoordinatorState
 from kafka_proto.broker.placement import Placement
-from kafka_proto.broker.state import METADATA
 from kafka_proto.cluster.logs import Kept, Logs
-from kafka_proto.cluster.refinement import spec
-from kafka_proto.cluster.refinement.decided import (
-    NONE,
-    AppendUnderWay,
-    KnownTransaction,
-    MarkersTaken,
-    RequestTaken,
-    TimeOutTaken,
-    said,
+from kafka_proto.cluster.refinement import decided
+from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
+from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries, depart
+from kafka_proto.cluster.refinement.ends import answer_end_txn, end_txn, take_marker_answer, time_out_transaction
+from kafka_proto.cluster.refinement.entries import (
+    become_follower,
+    commit_txn_log_append,
+    crash,
+    elect_leader,
+    load_txn_log,
+    refuse_append,
 )
-from kafka_proto.cluster.refinement.departures import BY_VERSION
-from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries
+from kafka_proto.cluster.refinement.requests import (
+    continue_producer,
+    give_idempotent_id,
+    receive_add_partitions_request,
+    receive_init_pid_request,
+    rotate_producer_id,
+    verify_partitions,
+)
 from kafka_proto.requests import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnResponse,
     EndTxnResponse,
     InitProducerIdResponse,
 )
+
+NAME = "transactions/diary-02/coordinators"
+GIVEN = ("tc_log_metadata", "tc_log", "pid_source")
+"""The environment's variables: who leads, what the log has, and the next free producer id."""
+OF_THE_SPEC: Next = (
+    receive_init_pid_request, receive_add_partitions_request, commit_txn_log_append, (elect_leader, become_follower),
+)
+BEYOND: Next = (
+    continue_producer, rotate_producer_id, give_idempotent_id, verify_partitions, end_txn, answer_end_txn,
+    time_out_transaction, refuse_append, take_marker_answer, load_txn_log, crash,
+)
+"""What Kafka's coordinators do and diary 02's do not."""
+
+
+def departing(k: CoordinatorNames) -> Next:
+    """Return the departures of a version as extension actions."""
+    known = (EVERY[name] for name in k.departures)
+    return tuple(action(one.name, each("brokers"), reason=one.reason)(partial(depart, one.name)) for one in known)
+
+
+def extensions(k: CoordinatorNames) -> Mapping[str, str]:
+    """Return the names of the extension actions of a version, and why the truth has each."""
+    return reasons((*BEYOND, *departing(k)))
+
+
+def build(k: CoordinatorNames, start: Mapping[str, Value]) -> Model:
+    """Return the spec of a version's coordinators, which start in a state where nothing was asked yet."""
+    relation = (*OF_THE_SPEC, *BEYOND, *departing(k))
+    return Model(NAME, processes(relation, k), ({**start, "event": None, "owes": (), "decided": ()},), BAG)
+
 
 ANSWERS = (InitProducerIdResponse, AddPartitionsToTxnResponse, AddOffsetsToTxnResponse, EndTxnResponse)
 MOST_STEPS = 16
@@ -66,9 +106,9 @@ BY: Mapping[str, tuple[str, ...]] = {
 class SeenTransaction:
     """What diary 02 knows of a transactional id at a coordinator."""
 
-    metadata: KnownTransaction | None = None
-    transition: KnownTransaction | None = None
-    append: AppendUnderWay | None = None
+    metadata: decided.KnownTransaction | None = None
+    transition: decided.KnownTransaction | None = None
+    append: decided.AppendUnderWay | None = None
     failed_fence: bool = False
 
 
@@ -80,17 +120,17 @@ def seen_of(state: CoordinatorState) -> FrozenMap[str, SeenTransaction]:
 def seen(cache: Coordinator, tid: str) -> SeenTransaction:
     """Return what is seen of a transactional id. While its markers are written, what it becomes then is pending."""
     cached = cache.transactions[tid]
-    metadata = KnownTransaction.of(cached.metadata)
+    metadata = decided.KnownTransaction.of(cached.metadata)
     waiting = cache.waiting.get(tid)
     if waiting is None or waiting.outcome.entry is None:
         pending = cached.pending_state
         transition = attrs.evolve(metadata, state=pending) if pending is not None else None
         return SeenTransaction(metadata, transition, None, cached.has_failed_epoch_fence)
-    append = AppendUnderWay(fences=waiting.outcome.fences)
+    append = decided.AppendUnderWay(fences=waiting.outcome.fences)
     if waiting.request is not None:
-        then = said(response(waiting.request, waiting.outcome.answer))
-        append = AppendUnderWay(waiting.token.client, then, waiting.outcome.fences)
-    entry = KnownTransaction.of(waiting.outcome.entry)
+        then = decided.said(response(waiting.request, waiting.outcome.answer))
+        append = decided.AppendUnderWay(waiting.token.client, then, waiting.outcome.fences)
+    entry = decided.KnownTransaction.of(waiting.outcome.entry)
     return SeenTransaction(metadata, entry, append, cached.has_failed_epoch_fence)
 
 
@@ -111,7 +151,7 @@ def logged(kept: Kept) -> FrozenMap[str, LoggedEntries]:
         if record.entry is None:
             found.pop(tid, None)
             continue
-        entry = KnownTransaction.of(record.entry)
+        entry = decided.KnownTransaction.of(record.entry)
         before = found[tid].committed if tid in found else None
         found[tid] = LoggedEntries(entry, entry if at < committed else before)
     return FrozenMap(found)
@@ -131,8 +171,8 @@ def refinement(
     )
     mapping = CoordinatorMapping(k, placement, logs, block_size)
     return Refinement(
-        spec.build(k, mapping.slots(View(start))), mapping.abstract, extensions=spec.extensions(k), steps=MOST_STEPS,
-        by=BY, given=spec.GIVEN, told=mapping.told,
+        build(k, mapping.slots(View(start))), mapping.abstract, extensions=extensions(k), steps=MOST_STEPS,
+        by=BY, given=GIVEN, told=mapping.told,
     )
 
 
@@ -177,7 +217,7 @@ class CoordinatorMapping:
         if b not in self.k.brokers:
             return {}
         owes = tuple(sorted(
-            (message.dest, said(message.response)) for message in step.sent
+            (message.dest, decided.said(message.response)) for message in step.sent
             if isinstance(message, Response) and isinstance(message.response, ANSWERS)
         ))
         return {"event": self.taken(view, b, step), "owes": owes}
@@ -186,11 +226,11 @@ class CoordinatorMapping:
         """Return what a coordinator took in a step; None where it took nothing."""
         message: Message | None = step.consumed
         if step.action == TRANSACTION_TIMEOUT:
-            return TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))
+            return decided.TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))
         if isinstance(message, Request) and isinstance(message.request, REQUESTS):
             tid = message.request.transactional_id
-            offered = self.offered(view, b, self.k.home[tid]) if tid is not None else NONE
-            return RequestTaken(b, message.source, message.request, offered)
+            offered = self.offered(view, b, self.k.home[tid]) if tid is not None else decided.NONE
+            return decided.RequestTaken(b, message.source, message.request, offered)
         if not isinstance(message, Response):
             return None
         asked = CONNECTIONS.of(view, b).asked.get(message.correlation)
@@ -200,7 +240,7 @@ class CoordinatorMapping:
             return None
         then = {p: after_marker(error) for p, error in message.response.errors.items()}
         markers = asked.message.request
-        return MarkersTaken(
+        return decided.MarkersTaken(
             b, asked.transactional_id, frozenset(p for p in then if then[p] is AfterMarker.DONE),
             AfterMarker.GIVE_UP in then.values(), markers.producer_epoch, markers.coordinator_epoch,
         )

@@ -22,12 +22,11 @@ from kafka_proto.cluster.refinement.decided import (
     said_in_diary,
 )
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, at_rest, drafted, leads, serves, settled
-from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions import messages
-from kafka_proto.transactions.decisions.outcome import DiaryOutcome
+from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest, TxnState
+from kafka_proto.transactions import records
+from kafka_proto.transactions.decisions.coordinator import DiaryOutcome
 from kafka_proto.transactions.records import FINISHED, PREPARED
-from kafka_proto.transactions.versions.departures import REPAIRED
+from kafka_proto.transactions.versions import REPAIRED
 
 
 def request_of(view: View, b: str, *kinds: type) -> RequestTaken | None:
@@ -62,7 +61,7 @@ def new_id(k: CoordinatorNames, view: View, b: str, p: str, producer_id: int) ->
     return all(one is None or one.pid != producer_id for one in known)
 
 
-def init_decided(view: View, b: str, tid: str, p: str, request: messages.Request, offered: int) -> DiaryOutcome:
+def init_decided(view: View, b: str, tid: str, p: str, request: records.Request, offered: int) -> DiaryOutcome:
     """Return what diary 02 says of who asks for the producer id of an id."""
     return REPAIRED.init_producer_id(
         request, leads=leads(view, b, p), loading=not view.at("serving", b, p),
@@ -106,7 +105,7 @@ def receive_init_pid_request(k: CoordinatorNames, view: View, b: str) -> Iterabl
         return
     if rotates(view, b, p, taken.request):
         return
-    asked = messages.InitPidRequest(tid, source=taken.to, dest=b)
+    asked = records.InitPidRequest(tid, source=taken.to, dest=b)
     said = init_decided(view, b, tid, p, asked, taken.offered)
     if said.metadata is not None and known is None and not new_id(k, view, b, p, said.metadata.pid):
         return
@@ -183,7 +182,7 @@ def receive_add_partitions_request(k: CoordinatorNames, view: View, b: str) -> I
         return
     tid = taken.request.transactional_id
     p, partitions = k.home[tid], frozenset(wanted(taken.request))
-    asked = messages.AddPartitionsToTxnRequest(
+    asked = records.AddPartitionsToTxnRequest(
         tid, taken.request.producer_id, taken.request.producer_epoch, partitions, source=taken.to, dest=b
     )
     said = REPAIRED.add_partitions(
@@ -210,15 +209,15 @@ def verified(k: CoordinatorNames, view: View, b: str, request: AddPartitionsToTx
     tid = request.transactional_id
     p, known = k.home[tid], view.at("tc_tid_metadata", b, tid)
     if not leads(view, b, p):
-        return (name(messages.SpecError.NOT_COORDINATOR),)
+        return (name(records.SpecError.NOT_COORDINATOR),)
     if not serves(view, b, p):
-        return (name(messages.SpecError.COORDINATOR_LOAD_IN_PROGRESS),)
+        return (name(records.SpecError.COORDINATOR_LOAD_IN_PROGRESS),)
     if known is None or known.pid != request.producer_id:
-        return (name(messages.SpecError.INVALID_PRODUCER_ID_MAPPING),)
+        return (name(records.SpecError.INVALID_PRODUCER_ID_MAPPING),)
     if known.pepoch != request.producer_epoch:
-        return (name(messages.SpecError.PRODUCER_FENCED),)
+        return (name(records.SpecError.PRODUCER_FENCED),)
     if known.state in PREPARED:
-        return (name(messages.SpecError.CONCURRENT_TRANSACTIONS),)
+        return (name(records.SpecError.CONCURRENT_TRANSACTIONS),)
     there = {"NONE"} if known.partitions.intersection(request.partitions) else set()
     if known.partitions.issuperset(request.partitions):
         return ("NONE",)

@@ -7,7 +7,7 @@ not offered.
 from __future__ import annotations
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.apis import groups, offsets, records, topics, transactions
+from kafka_proto.gateway.apis import groups, records, topics, transactions
 from kafka_proto.gateway.context import Api
 
 TABLE: dict[int, Api] = {
@@ -21,8 +21,8 @@ TABLE: dict[int, Api] = {
     offer.DESCRIBE_CLUSTER: topics.describe_cluster,
     offer.DESCRIBE_CONFIGS: topics.describe_configs,
     offer.FIND_COORDINATOR: topics.find_coordinator,
-    offer.OFFSET_COMMIT: offsets.offset_commit,
-    offer.OFFSET_FETCH: offsets.offset_fetch,
+    offer.OFFSET_COMMIT: groups.offset_commit,
+    offer.OFFSET_FETCH: groups.offset_fetch,
     offer.JOIN_GROUP: groups.join_group,
     offer.SYNC_GROUP: groups.sync_group,
     offer.HEARTBEAT: groups.heartbeat,
@@ -31,7 +31,7 @@ TABLE: dict[int, Api] = {
     offer.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
     offer.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
     offer.END_TXN: transactions.end_txn,
-    offer.TXN_OFFSET_COMMIT: offsets.txn_offset_commit,
+    offer.TXN_OFFSET_COMMIT: groups.txn_offset_commit,
     offer.WRITE_TXN_MARKERS: transactions.write_txn_markers,
     offer.DESCRIBE_PRODUCERS: transactions.describe_producers,
     offer.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,

@@ -1,25 +1,37 @@
-"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the classic group protocol."""
+"""The classic group protocol; and OffsetCommit, TxnOffsetCommit, OffsetFetch: one partition of a message at a time."""
 
 from __future__ import annotations
 
-from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.context import AskedBroker, Handling, answering, ask, asking, told
-from kafka_proto.requests import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    MemberIdentity,
-    SyncGroupRequest,
-)
+from collections.abc import Generator
+from typing import Any
 
-heartbeat = answering(HeartbeatRequest)
+from kafka_proto import requests
+from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.connection import WireRequest
+from kafka_proto.gateway.context import (
+    AskedBroker,
+    Handling,
+    Refused,
+    answering,
+    ask,
+    asking,
+    by_topic,
+    each,
+    named,
+    number,
+    told,
+)
+from kafka_proto.requests import Error
+
+heartbeat = answering(requests.HeartbeatRequest)
 
 
 def join_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let a member join; its answer comes with the new generation."""
     message = request.message
     found = yield from ask(asking(
-        JoinGroupRequest, request, rebalance_timeout_ms=message.get("rebalance_timeout", message["session_timeout"]),
+        requests.JoinGroupRequest, request,
+        rebalance_timeout_ms=message.get("rebalance_timeout", message["session_timeout"]),
         group_instance_id=message.get("group_instance_id"), client_id=request.client_id or "",
         protocols=tuple((protocol["name"], protocol["metadata"]) for protocol in message["protocols"])))
     return told(found, members=tuple(
@@ -30,13 +42,79 @@ def join_group(here: AskedBroker, request: WireRequest) -> Handling:
 def sync_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Take the leader's assignments, and tell a member its own."""
     assignments = tuple((given["member_id"], given["assignment"]) for given in request.message["assignments"])
-    return told((yield from ask(asking(SyncGroupRequest, request, assignments=assignments))))
+    return told((yield from ask(asking(requests.SyncGroupRequest, request, assignments=assignments))))
 
 
 def leave_group(here: AskedBroker, request: WireRequest) -> Handling:
     """Let members go, from version 3 on several of them, each with its own error."""
     message = request.message
     leaving = message["members"] if request.version >= 3 else (message,)
-    found = yield from ask(asking(LeaveGroupRequest, request, members=tuple(
-        MemberIdentity(member["member_id"], member.get("group_instance_id")) for member in leaving)))
+    found = yield from ask(asking(requests.LeaveGroupRequest, request, members=tuple(
+        requests.MemberIdentity(member["member_id"], member.get("group_instance_id")) for member in leaving)))
     return told(found, members=tuple(map(told, found.members)))
+
+
+NO_EPOCH = -1
+
+
+def offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
+    """Commit offsets of a group."""
+    generation_id = request.message["generation_id_or_member_epoch"]
+    return _committed(requests.OffsetCommitRequest, request, generation_id=generation_id)
+
+
+def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
+    """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
+    return _committed(requests.TxnOffsetCommitRequest, request)
+
+
+def _committed(kind: type, request: WireRequest, **more: Any) -> Handling:
+    """Commit each offset with its leader epoch and metadata, None where there are none."""
+
+    def one(topic: str, index: int, partition: Any) -> object:
+        epoch = partition.get("committed_leader_epoch", NO_EPOCH)
+        return asking(kind, request, partition=named(topic, index), offset=partition["committed_offset"],
+                      leader_epoch=None if epoch == NO_EPOCH else epoch,
+                      metadata=partition["committed_metadata"] or None, **more)
+
+    return {"topics": (yield from each(request.message["topics"], "partitions", one))}
+
+
+def offset_fetch(here: AskedBroker, request: WireRequest) -> Handling:
+    """Look up offsets of a group, from version 8 on of several groups; without topics: all that it has."""
+    message = request.message
+    stable = message.get("require_stable", False)
+    if request.version < 8:
+        return (yield from _fetched(here, request, message, stable))
+    groups = []
+    for group in message["groups"]:
+        found = yield from _fetched(here, request, group, stable)
+        groups.append({"group_id": group["group_id"], **found})
+    return {"groups": tuple(groups)}
+
+
+def _fetched(
+    here: AskedBroker, request: WireRequest, group: Fields, stable: bool
+) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
+    """Look up what a group has where its coordinator has read its log; else each offset, and the whole, is refused."""
+    error, topics = Error.NONE, group["topics"]
+    if not here.cluster.leads(here.name, requests.OFFSETS_PARTITION):
+        error = Error.COORDINATOR_LOAD_IN_PROGRESS if here.loads_groups else Error.NOT_COORDINATOR
+    elif topics is None:
+        known = here.cluster.groups(here.name).offsets.committed
+        wanted = by_topic(partition for name, partition in known if name == group["group_id"])
+        topics = ({"name": topic, "partition_indexes": indexes} for topic, indexes in wanted)
+
+    def one(topic: str, index: int, partition: int) -> object:
+        if error is not Error.NONE:
+            return Refused(requests.OffsetFetchResponse(error, error))
+        return requests.OffsetFetchRequest(request.version, group["group_id"], named(topic, index), stable)
+
+    return {"topics": (yield from each(topics or (), "partition_indexes", one, _offset)), "error_code": number(error)}
+
+
+def _offset(topic: str, index: int, response: Any) -> Fields:
+    epoch = response.leader_epoch
+    return {"committed_offset": response.committed_offset, "metadata": response.metadata or "",
+            "committed_leader_epoch": NO_EPOCH if epoch is None else epoch,
+            "error_code": number(response.partition_error)}

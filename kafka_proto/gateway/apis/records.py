@@ -7,7 +7,9 @@ from typing import Any
 
 import attrs
 
+from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
+from kafka_proto.gateway import records
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
@@ -25,38 +27,10 @@ from kafka_proto.gateway.context import (
     wrong_place,
 )
 from kafka_proto.gateway.observed import produced
-from kafka_proto.gateway.records import (
-    HEADER,
-    UNREAD,
-    BadBatch,
-    BatchHeader,
-    ShortBatch,
-    at_offset,
-    check_batch,
-    check_request,
-    is_transactional,
-    read_header,
-    read_records,
-    write_marker,
-)
-from kafka_proto.log import Marker, RecordBatch
-from kafka_proto.log.records import NO_PRODUCER_ID
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    TRANSACTION_PARTITION,
-    ConsumerFetchRequest,
-    ConsumerFetchResponse,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    Error,
-    IsolationLevel,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProduceRequest,
-    partition_name,
-)
+from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
+from kafka_proto.requests import Error
 
-INTERNAL_PARTITIONS = (OFFSETS_PARTITION, TRANSACTION_PARTITION)
+INTERNAL_PARTITIONS = (requests.OFFSETS_PARTITION, requests.TRANSACTION_PARTITION)
 LEADER_EPOCH = 0
 """Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
@@ -67,7 +41,7 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
     A partition that is named twice has the batch that came last (`KafkaApis.handleProduceRequest` keeps a map).
     """
     message = request.message
-    taken: dict[tuple[str, int], tuple[bytes, BatchHeader]] = {}
+    taken: dict[tuple[str, int], tuple[bytes, records.BatchHeader]] = {}
     found: dict[tuple[str, int], Fields] = {}
     is_short = False
     for topic, index, data in produced(message):
@@ -77,9 +51,9 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
             if not is_internal and (wrong := wrong_place(here, topic, index)) is not None:
                 found[topic, index] = _not_appended(index, number(wrong))
             else:
-                taken[topic, index] = check_request(data, request.version)
-        except BadBatch as bad:
-            is_short = is_short or isinstance(bad, ShortBatch)
+                taken[topic, index] = records.check_request(data, request.version)
+        except records.BadBatch as bad:
+            is_short = is_short or isinstance(bad, records.ShortBatch)
             found[topic, index] = _not_appended(index, code(bad.error), str(bad))
     looks = here.cluster.version.leader.operation("Produce", request.version) is not None
     if (refused := _refused(message, taken.values(), looks, is_short)) is not None:
@@ -105,16 +79,17 @@ def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
 
 
 def _refused(
-    message: Fields, taken: Iterable[tuple[bytes, BatchHeader]], looks: bool, is_short: bool
+    message: Fields, taken: Iterable[tuple[bytes, records.BatchHeader]], looks: bool, is_short: bool
 ) -> int | None:
     """Return the error of a request that is refused as a whole, or None: a broker throws before it appends anything.
 
     One that verifies looks at the producers of all batches, which must be one, and cannot be read in one that is short.
     """
     try:
-        if any(is_transactional(data) for _, _, data in produced(message)) and message["transactional_id"] is None:
+        has_transaction = any(records.is_transactional(data) for _, _, data in produced(message))
+        if has_transaction and message["transactional_id"] is None:
             return code("TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
-    except BadBatch as bad:
+    except records.BadBatch as bad:
         return code(bad.error)
     if not looks:
         return None
@@ -126,29 +101,30 @@ def _refused(
 
 
 def _batch(
-    here: AskedBroker, request: WireRequest, topic: str, index: int, data: bytes, header: BatchHeader
-) -> tuple[ProduceRequest, str | None]:
+    here: AskedBroker, request: WireRequest, topic: str, index: int, data: bytes, header: records.BatchHeader
+) -> tuple[requests.ProduceRequest, str | None]:
     """Return what is asked about the batch of a partition; its bytes are refused when they would be appended."""
     error, reason, decisions = Error.NONE, None, here.cluster.version.leader
     ahead = decisions.timestamp_after_max_ms
     try:
-        check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.cluster.now + ahead,
-                    decisions.takes_append_time)
-    except BadBatch as bad:
-        error, reason = Error(bad.error), str(bad)
+        records.check_batch(data, header, here.settings.max_message_bytes,
+                            None if ahead is None else here.cluster.now + ahead, decisions.takes_append_time)
+    except records.BadBatch as bad:
+        error, reason = Error[bad.error], str(bad)
     batch = RecordBatch(
         (SentRecords(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
         header.base_sequence, header.is_transactional, timestamp=header.max_timestamp,
         last_offset_delta=header.last_offset_delta,
     )
     message = request.message
-    return ProduceRequest(
-        request.version, message["transactional_id"], message["acks"], partition_name(topic, index), batch, error
+    return requests.ProduceRequest(
+        request.version, message["transactional_id"], message["acks"], requests.partition_name(topic, index), batch,
+        error,
     ), reason
 
 
 def _appended(
-    here: AskedBroker, key: tuple[str, int], asked: ProduceRequest, reason: str | None, response: Any
+    here: AskedBroker, key: tuple[str, int], asked: requests.ProduceRequest, reason: str | None, response: Any
 ) -> Fields:
     start = response.log_start_offset
     return {"index": key[1], "error_code": number(response.error), "base_offset": response.base_offset,
@@ -162,7 +138,8 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
     An error ends its waiting.
     """
     message = request.message
-    level = IsolationLevel.READ_COMMITTED if message["isolation_level"] == 1 else IsolationLevel.READ_UNCOMMITTED
+    levels = requests.IsolationLevel
+    level = levels.READ_COMMITTED if message["isolation_level"] == 1 else levels.READ_UNCOMMITTED
     until = here.cluster.now + message["max_wait"]
     while True:
         left, size, is_final, topics = message.get("max_bytes", 2**31 - 1), 0, False, []
@@ -182,7 +159,7 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
 
 
 def _partition(
-    here: AskedBroker, request: WireRequest, topic: str, wanted: Fields, level: IsolationLevel, bound: int,
+    here: AskedBroker, request: WireRequest, topic: str, wanted: Fields, level: requests.IsolationLevel, bound: int,
     is_first: bool,
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
     index, replica = wanted["partition"], request.message["replica_id"]
@@ -194,9 +171,11 @@ def _partition(
         return {"partition_index": index, "error_code": number(wrong), "high_watermark": -1, "records": b"",
                 "aborted_transactions": aborted}, 0
     # No batch is shorter than its header, so no more of them than this fit.
-    asked = ConsumerFetchRequest(request.version, partition_name(topic, index), wanted["fetch_offset"], level,
-                                 replica, max_batches=bound // HEADER.size + 1, min_bytes=0)
-    response: ConsumerFetchResponse
+    asked = requests.ConsumerFetchRequest(
+        request.version, requests.partition_name(topic, index), wanted["fetch_offset"], level, replica,
+        max_batches=bound // records.HEADER.size + 1, min_bytes=0,
+    )
+    response: requests.ConsumerFetchResponse
     (response,) = yield (asked,)
     out, kept = bytearray(), 0
     for batch in response.batches:
@@ -220,9 +199,9 @@ def _partition(
 def as_bytes(batch: RecordBatch) -> bytes:
     """Return a batch of a log as a client reads it."""
     if batch.marker is not None:
-        return write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
-                            batch.coordinator_epoch, batch.base_offset, batch.timestamp)
-    return at_offset(data_of(batch), batch.base_offset, LEADER_EPOCH)
+        return records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
+                                    batch.coordinator_epoch, batch.base_offset, batch.timestamp)
+    return records.at_offset(data_of(batch), batch.base_offset, LEADER_EPOCH)
 
 
 def data_of(batch: RecordBatch) -> bytes:
@@ -238,29 +217,29 @@ def record_times(batch: RecordBatch) -> Iterator[int]:
         yield batch.timestamp
         return
     data = data_of(batch)
-    header = read_header(data)
-    if header.codec in UNREAD:
+    header = records.read_header(data)
+    if header.codec in records.UNREAD:
         yield from (header.max_timestamp for _ in range(header.count))
         return
-    yield from (header.base_timestamp + record.timestamp_delta for record in read_records(data, header))
+    yield from (header.base_timestamp + record.timestamp_delta for record in records.read_records(data, header))
 
 
 def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:
     """Look up the earliest, the latest, or the first offset with a time stamp in each partition."""
     committed = request.message.get("isolation_level", 0) == 1
-    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    level = requests.IsolationLevel.READ_COMMITTED if committed else requests.IsolationLevel.READ_UNCOMMITTED
 
     def fields(topic: str, index: int, response: Any) -> Fields:
-        epoch = here.cluster.known(here.name, partition_name(topic, index)).leader_epoch
+        epoch = here.cluster.known(here.name, requests.partition_name(topic, index)).leader_epoch
         return told(response, leader_epoch=epoch if response.offset >= 0 else -1)
 
-    one = at_leader(here, ListOffsetsResponse, lambda name, partition: ListOffsetsRequest(
+    one = at_leader(here, requests.ListOffsetsResponse, lambda name, partition: requests.ListOffsetsRequest(
         request.version, name, partition["timestamp"], level, request.message["replica_id"]))
     return {"topics": (yield from each(request.message["topics"], "partitions", one, fields))}
 
 
 def delete_records(here: AskedBroker, request: WireRequest) -> Handling:
     """Delete what is before an offset in each partition."""
-    one = at_leader(here, DeleteRecordsResponse, lambda name, partition: DeleteRecordsRequest(
+    one = at_leader(here, requests.DeleteRecordsResponse, lambda name, partition: requests.DeleteRecordsRequest(
         request.version, name, partition["offset"]))
     return {"topics": (yield from each(request.message["topics"], "partitions", one))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
+from kafka_proto import requests
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
@@ -21,27 +22,15 @@ from kafka_proto.gateway.context import (
     number,
     told,
 )
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeTransactionsRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    ListTransactionsRequest,
-    WriteTxnMarkersRequest,
-)
+from kafka_proto.requests import Error
 
 THROWN = number(Error.UNSUPPORTED_VERSION)
 """What a coordinator throws is the answer to the whole of a request, where that has a code."""
 
-init_producer_id = answering(InitProducerIdRequest)
-add_offsets_to_txn = answering(AddOffsetsToTxnRequest, partition=OFFSETS_PARTITION)
+init_producer_id = answering(requests.InitProducerIdRequest)
+add_offsets_to_txn = answering(requests.AddOffsetsToTxnRequest, partition=requests.OFFSETS_PARTITION)
 """A group's partition of the offsets topic: here there is one."""
-end_txn = answering(EndTxnRequest)
+end_txn = answering(requests.EndTxnRequest)
 
 
 def add_partitions_to_txn(here: AskedBroker, request: WireRequest) -> Handling:
@@ -63,7 +52,7 @@ def _added(
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, ...]]:
     topics = transaction["topics"]
     response = yield from ask(asking(
-        AddPartitionsToTxnRequest, request, transaction, partitions=_names(topics, "partitions")))
+        requests.AddPartitionsToTxnRequest, request, transaction, partitions=_names(topics, "partitions")))
     return _by_partition(topics, "partitions", response.errors, "results_by_partition", "partition_error_code")
 
 
@@ -84,7 +73,7 @@ def write_txn_markers(here: AskedBroker, request: WireRequest) -> Handling:
     found, inner = [], "partition_indexes"
     for marker in request.message["markers"]:
         response = yield from ask(asking(
-            WriteTxnMarkersRequest, request, marker, committed=marker["transaction_result"],
+            requests.WriteTxnMarkersRequest, request, marker, committed=marker["transaction_result"],
             partitions=_names(marker["topics"], inner)))
         topics = _by_partition(marker["topics"], inner, response.errors, "partitions", "error_code")
         found.append({"producer_id": marker["producer_id"], "topics": topics})
@@ -101,8 +90,8 @@ def describe_producers(here: AskedBroker, request: WireRequest) -> Handling:
              "current_txn_start_offset": -1 if known.open_from is None else known.open_from}
             for producer, known in response.producers.items()))
 
-    one = at_leader(here, DescribeProducersResponse,
-                    lambda name, partition: DescribeProducersRequest(request.version, name))
+    one = at_leader(here, requests.DescribeProducersResponse,
+                    lambda name, partition: requests.DescribeProducersRequest(request.version, name))
     return {"topics": (yield from each(request.message["topics"], "partition_indexes", one, fields))}
 
 
@@ -110,7 +99,7 @@ def describe_transactions(here: AskedBroker, request: WireRequest) -> Handling:
     """Say in which state transactional ids are."""
     found = []
     for tid in request.message["transactional_ids"]:
-        known = yield from ask(DescribeTransactionsRequest(request.version, tid))
+        known = yield from ask(requests.DescribeTransactionsRequest(request.version, tid))
         topics = tuple({"topic": topic, "partitions": indexes} for topic, indexes in by_topic(known.partitions))
         found.append(told(known, transactional_id=tid, transaction_state=known.state, topics=topics))
     return {"transaction_states": tuple(found)}
@@ -118,7 +107,7 @@ def describe_transactions(here: AskedBroker, request: WireRequest) -> Handling:
 
 def list_transactions(here: AskedBroker, request: WireRequest) -> Handling:
     """List transactional ids with their states."""
-    known = yield from ask(asking(ListTransactionsRequest, request))
+    known = yield from ask(asking(requests.ListTransactionsRequest, request))
     return told(known, transaction_states=tuple(
         {"transactional_id": tid, "producer_id": producer, "transaction_state": state}
         for tid, producer, state in known.transactions))

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from harness.model import View
 from harness.model.spec import Change, action, each
-from kafka_proto.replication import isr, log, truncation
+from kafka_proto.replication import isr, truncation
+from kafka_proto.replication.records import record_at
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.names import (
     ReplicationNames,
@@ -33,7 +34,7 @@ def is_caught_up(view: View, leader: str, follower: str, end_offset: int) -> boo
     """Say whether the records below an offset have one epoch (`IsFollowerCaughtUpToLeaderEpoch`)."""
     if end_offset == 0:
         return True
-    below = log.record_at(log_of(view, follower), end_offset - 1)
+    below = record_at(log_of(view, follower), end_offset - 1)
     return below is not None and isr.has_epoch_below(log_of(view, leader), end_offset, below.epoch)
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, InitPidResponse, Response, SpecError
-from kafka_proto.transactions.records import ClientPhase, ClientRecord
+from kafka_proto.transactions.records import (
+    AddPartitionsToTxnResponse,
+    ClientPhase,
+    ClientRecord,
+    InitPidResponse,
+    Response,
+    SpecError,
+)
 
 
 def may_init(client: ClientRecord, tid: str) -> bool:

@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import attrs
 
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions.decisions.outcome import DiaryOutcome, transition
-from kafka_proto.transactions.messages import SpecError
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata
+from kafka_proto.requests import TxnState
+from kafka_proto.transactions.decisions.coordinator import DiaryOutcome, transition
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, SpecError, TxnMetadata
 
 E = TypeVar("E", bound=Entry)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kafka_proto.transactions.messages import Response
-from kafka_proto.transactions.records import Entry, TxnMetadata
+from kafka_proto.transactions.records import Entry, Response, TxnMetadata
 
 Log = tuple[Entry, ...]
 

@@ -30,15 +30,21 @@ from harness.model import (
     sometimes,
 )
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions.decisions.outcome import transition
-from kafka_proto.transactions.messages import InitPidRequest, InitPidResponse, SpecError, answer
+from kafka_proto.requests import TxnState
+from kafka_proto.transactions.decisions.coordinator import transition
 from kafka_proto.transactions.properties import MessageType, no_bad_state
-from kafka_proto.transactions.records import ClientPhase, TxnMetadata, fresh_metadata
+from kafka_proto.transactions.records import (
+    ClientPhase,
+    InitPidRequest,
+    InitPidResponse,
+    SpecError,
+    TxnMetadata,
+    answer,
+    fresh_metadata,
+)
 from kafka_proto.transactions.specs.diary_02 import outcome
 from kafka_proto.transactions.specs.names import Names, spread, symmetric
-from kafka_proto.transactions.versions.departures import DEPARTURES
-from kafka_proto.transactions.versions.diary_01 import DIARY_01, PidVersion
+from kafka_proto.transactions.versions import DEPARTURES, DIARY_01, PidVersion
 
 CODES = frozenset((
     SpecError.OK, SpecError.CONCURRENT_TRANSACTIONS, SpecError.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID,

@@ -9,24 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import attrs
+
 from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_value, departed, slot
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.decisions import completion, election
-from kafka_proto.transactions.decisions.outcome import DiaryOutcome
-from kafka_proto.transactions.messages import (
+from kafka_proto.transactions.decisions.coordinator import DiaryOutcome
+from kafka_proto.transactions.properties import properties
+from kafka_proto.transactions.records import (
+    TYPES,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    ClientPhase,
+    ClientRecord,
+    Entry,
     InitPidRequest,
     InitPidResponse,
+    LogMetadata,
     Request,
     SpecError,
+    TxnMetadata,
 )
-from kafka_proto.transactions.properties import properties
-from kafka_proto.transactions.records import TYPES, ClientPhase, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names, initial, symmetric
-from kafka_proto.transactions.versions.departures import DEPARTURES
-from kafka_proto.transactions.versions.diary_02 import Version
+from kafka_proto.transactions.versions import DEPARTURES, Version
 
 
 @action("SendInitPidRequest", each("clients"), by=ITSELF)
@@ -261,6 +267,8 @@ ACTIONS: Next = (
 )
 NEXT: Next = (*ACTIONS, complete_partial_txn)
 """The next-state relation: a step of any of these."""
+GIST: Next = (*NEXT[:6], (commit_txn_log_append, attrs.evolve(elect_leader, name="BecomeLeader"), become_follower))
+"""The gist's: of CompletePartialTxn it speaks in a comment only (S5), and its followers copy the whole log."""
 
 FAIRNESS = {
     "SendInitPidRequest": "strong",

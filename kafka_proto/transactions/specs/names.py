@@ -9,7 +9,7 @@ import attrs
 
 from harness.model import Value, slot
 from kafka_proto.transactions.records import ClientRecord, LogMetadata
-from kafka_proto.transactions.versions.diary_02 import DIARY_02, Version
+from kafka_proto.transactions.versions import DIARY_02, Version
 
 
 @attrs.frozen

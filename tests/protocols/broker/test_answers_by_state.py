@@ -15,12 +15,18 @@ import pytest
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction import (
+    LAST_EPOCH,
+    Answer,
+    Block,
+    CachedTransaction,
+    ProducerIds,
+    TransactionMetadata,
+    TransactionRecord,
+    TxnState,
+)
 from kafka_proto.broker.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
-from kafka_proto.log.records import MAX_EPOCH
+from kafka_proto.log import MAX_EPOCH
 from kafka_proto.requests import AddPartitionsToTxnRequest, EndTxnRequest, Error, InitProducerIdRequest
 
 S = TxnState

@@ -24,8 +24,7 @@ from kafka_proto.broker.versions import (
 )
 from kafka_proto.conformance import BadFile, default_files, judge, load, play
 from kafka_proto.conformance.command import conformance
-from kafka_proto.conformance.playing import is_of_the_wire
-from kafka_proto.conformance.verdict import differences
+from kafka_proto.conformance.playing import differences, is_of_the_wire
 
 FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES = (
     RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages")

@@ -14,15 +14,20 @@ from harness.model import FrozenMap
 from kafka_proto import requests
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
-from kafka_proto.broker.coordinator.completion import completed
-from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig, Markers
+from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig, Markers, completed
 from kafka_proto.broker.coordinator.loading import load
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction import (
+    LAST_EPOCH,
+    Answer,
+    Block,
+    CachedTransaction,
+    ProducerIds,
+    TransactionMetadata,
+    TransactionRecord,
+    TxnState,
+)
 from kafka_proto.broker.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion, version_of
-from kafka_proto.log.records import MAX_EPOCH
+from kafka_proto.log import MAX_EPOCH
 from kafka_proto.requests import Error
 
 LEVEL_1 = version_of("4.4.0", 1)

@@ -16,28 +16,31 @@ from kafka_proto import requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
-from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.broker.coordinator.coordinator import Coordinator, CoordinatorConfig, Markers
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import ProducerIds
+from kafka_proto.broker.coordinator.coordinator import (
+    AfterMarker,
+    Coordinator,
+    CoordinatorConfig,
+    Markers,
+    after_marker,
+)
 from kafka_proto.broker.coordinator.role import block_of
 from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
+    Answer,
     CachedTransaction,
     IllegalTransition,
+    ProducerIds,
     TxnState,
     prepare,
 )
 from kafka_proto.broker.group.coordinator import refused_commit
 from kafka_proto.broker.leader.admission import admit, check
-from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
-from kafka_proto.broker.leader.state import NO_GUARD, LeaderState, Origin
+from kafka_proto.broker.leader.appending import check_marker, check_marker_strictly
+from kafka_proto.broker.leader.verification import NO_GUARD, LeaderState, Origin
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.conformance.cluster import PlayedCluster
-from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_EPOCH
+from kafka_proto.conformance.playing import PlayedCluster
+from kafka_proto.log import EMPTY_LOG, MAX_EPOCH, Marker, ProducerState, RecordBatch, append, marker_batch
 from kafka_proto.requests import Error
 
 

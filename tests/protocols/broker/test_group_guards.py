@@ -9,9 +9,17 @@ from support.brokers.node import BROKER, new_node
 
 from harness.model import FrozenMap
 from kafka_proto import requests
-from kafka_proto.broker.group.coordinator import GroupCoordinator, commit_batch, fetch_offset
-from kafka_proto.broker.group.membership import check_group, check_known_group
-from kafka_proto.broker.group.offsets import Committed, OffsetRecord, Offsets, load
+from kafka_proto.broker.group.coordinator import (
+    Committed,
+    GroupCoordinator,
+    OffsetRecord,
+    Offsets,
+    check_group,
+    check_known_group,
+    commit_batch,
+    fetch_offset,
+    load,
+)
 from kafka_proto.broker.group.rebalance import Group
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1, BrokerVersion
 from kafka_proto.log import Marker, RecordBatch, marker_batch

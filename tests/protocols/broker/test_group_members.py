@@ -12,13 +12,12 @@ from support.brokers.members import GROUP, REBALANCE, SESSION, Members
 
 from harness.model import canonical_text
 from kafka_proto import requests
-from kafka_proto.broker.group.coordinator import GroupCoordinator, with_group
-from kafka_proto.broker.group.group_metadata import GroupMetadata
+from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata, with_group
 from kafka_proto.broker.group.role import GroupRole as Role
 from kafka_proto.broker.parts import GroupCoordinatorState
 from kafka_proto.broker.versions import KIP_360
 from kafka_proto.cluster import composition
-from kafka_proto.conformance.cluster import CLIENT
+from kafka_proto.conformance.playing import CLIENT
 from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 E = Error

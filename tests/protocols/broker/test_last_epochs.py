@@ -11,8 +11,7 @@ from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TxnState
 from kafka_proto.broker.versions import BrokerVersion, version_of
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_EPOCH, Marker, marker_batch
+from kafka_proto.log import MAX_EPOCH, Marker, ProducerState, marker_batch
 from kafka_proto.requests import EndTxnRequest, Error
 
 LEVEL_1 = version_of("4.4.0", 1)

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from support.brokers.leader import log_of, replicated
 
 from kafka_proto import log as logs
-from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, marker_batch, with_high_watermark
+from kafka_proto.log import (
+    EMPTY_LOG,
+    MAX_SEQUENCE,
+    Marker,
+    PartitionLog,
+    RecordBatch,
+    append,
+    marker_batch,
+    with_high_watermark,
+)
 from kafka_proto.log.chunks import WIDTH, chunks
-from kafka_proto.log.records import MAX_SEQUENCE
 
 KINDS = st.sampled_from(["data", "plain", "commit", "abort", "bump", "replicate"])
 MOVES = st.lists(st.tuples(st.integers(1, 3), KINDS, st.integers(1, 3)), max_size=60)

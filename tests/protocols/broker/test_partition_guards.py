@@ -12,19 +12,26 @@ from kafka_proto import requests
 from kafka_proto.broker.leader import appending
 from kafka_proto.broker.leader.admission import admit, refusal
 from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
-from kafka_proto.broker.leader.state import (
+from kafka_proto.broker.leader.verification import (
     NO_GUARD,
     LeaderState,
     Origin,
     SupportedOperation,
     Verification,
     has_open_transaction,
+    start,
 )
-from kafka_proto.broker.leader.verification import start
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
-from kafka_proto.log import Marker, PartitionLog, RecordBatch, marker_batch, with_high_watermark
-from kafka_proto.log.producer_state import ProducerState, RememberedBatch
-from kafka_proto.log.records import MAX_SEQUENCE
+from kafka_proto.log import (
+    MAX_SEQUENCE,
+    Marker,
+    PartitionLog,
+    ProducerState,
+    RecordBatch,
+    RememberedBatch,
+    marker_batch,
+    with_high_watermark,
+)
 from kafka_proto.requests import Error
 
 COMMITTED, ALL = requests.IsolationLevel.READ_COMMITTED, requests.IsolationLevel.READ_UNCOMMITTED

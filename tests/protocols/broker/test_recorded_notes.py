@@ -12,7 +12,7 @@ from support.commands.command_line import Outcome, call
 from support.paths import RECORDED
 
 from kafka_proto.conformance import load
-from kafka_proto.conformance.notes import DELIVERED
+from kafka_proto.conformance.player import DELIVERED
 
 Record = dict[str, Any]
 AGAIN = [2, "pid1", 0, -1, "txn+ctl", ["COMMIT"]]

@@ -12,9 +12,9 @@ from support.brokers.node import BROKER, elected, new_node
 from kafka_proto import requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator.transaction import VALID_PREVIOUS, TxnState
-from kafka_proto.broker.group.offsets import load
+from kafka_proto.broker.group.coordinator import load
 from kafka_proto.broker.versions import BrokerVersion, version_of
-from kafka_proto.conformance.cluster import PlayedCluster
+from kafka_proto.conformance.playing import PlayedCluster
 from kafka_proto.log import RecordBatch, rebuild
 from kafka_proto.requests import Error
 

@@ -12,10 +12,13 @@ from support.brokers.node import new_node
 from harness.model import FrozenMap
 from kafka_proto import requests
 from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
-from kafka_proto.broker.leader.state import SupportedOperation
-from kafka_proto.broker.leader.verification import unverified_produce, unverified_produce_but_unreached
+from kafka_proto.broker.leader.verification import (
+    SupportedOperation,
+    unverified_produce,
+    unverified_produce_but_unreached,
+)
 from kafka_proto.broker.versions import KIP_890_4_4, version_of
-from kafka_proto.conformance.cluster import PlayedCluster
+from kafka_proto.conformance.playing import PlayedCluster
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION, Error
 

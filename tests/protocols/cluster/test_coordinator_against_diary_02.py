@@ -18,14 +18,14 @@ from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.broker import versions
 from kafka_proto.broker.coordinator import coordinator as role
-from kafka_proto.broker.coordinator import init_producer_id, loading, outcome
+from kafka_proto.broker.coordinator import init_producer_id, loading, transaction
 from kafka_proto.broker.coordinator import role as transaction_coordinator
-from kafka_proto.broker.coordinator.completion import completed
+from kafka_proto.broker.coordinator.coordinator import completed
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
 from kafka_proto.broker.versions import KIP_360, BrokerVersion
 from kafka_proto.cluster.models import OLDER, model
 from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
-from kafka_proto.log.records import NO_PRODUCER_ID
+from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.requests import Error
 
 BUSY = {"brokers": 2, "producers": 2, "transactional-ids": 1, "offsets": 1}
@@ -151,7 +151,7 @@ def with_the_epoch_before(*fields: str) -> Callable[..., Any]:
     """Return the change to an outcome that bumps, after which its entry or its answer has the epoch before."""
 
     def change(done: Any, *given: Any) -> Any:
-        if not isinstance(done, outcome.Outcome) or done.entry is None or done.entry.producer_epoch < 1:
+        if not isinstance(done, transaction.Outcome) or done.entry is None or done.entry.producer_epoch < 1:
             return done
         epoch = done.entry.producer_epoch - 1
         return attrs.evolve(done, **{name: attrs.evolve(getattr(done, name), producer_epoch=epoch) for name in fields})
@@ -186,10 +186,10 @@ MUTANTS = (
     Mutant("init_producer_id", "keeps_the_epoch", after(with_the_epoch_before("entry", "answer")), "at-once", INIT),
     Mutant("init_producer_id", "answers_the_epoch_before", after(with_the_epoch_before("answer")), "at-once", INIT,
            True),
-    Mutant("init_producer_id", "goes_on_in_an_open_transaction", after(lambda done, *_: outcome.refuse(
+    Mutant("init_producer_id", "goes_on_in_an_open_transaction", after(lambda done, *_: transaction.refuse(
         Error.CONCURRENT_TRANSACTIONS) if isinstance(done, init_producer_id.Fenced) else done), "at-once", INIT, True),
     Mutant("init_producer_id", "keeps_its_producer_id_on_offer", after(lambda done, *_: attrs.evolve(
-        done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done), "at-once", INIT, True),
+        done, takes_producer_id=False) if isinstance(done, transaction.Outcome) else done), "at-once", INIT, True),
     Mutant("abort_fenced", "fences_nobody", before(lambda fenced: (
         attrs.evolve(fenced, producer_epoch=fenced.cached.metadata.producer_epoch),)), "at-once", INIT, True),
     Mutant("recovered", "forgets_the_state", after(lambda found, _: attrs.evolve(found, state=TxnState.EMPTY)),
@@ -226,9 +226,9 @@ def swapped(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
     return completed(attrs.evolve(metadata, state=prepared[metadata.state]), now)
 
 
-def not_available(error: Error) -> outcome.Answer:
+def not_available(error: Error) -> transaction.Answer:
     """Tell clients of a coordinator that leads no longer what a coordinator says whose log takes nothing."""
-    return outcome.Answer(Error.COORDINATOR_NOT_AVAILABLE if error is Error.NOT_COORDINATOR else error)
+    return transaction.Answer(Error.COORDINATOR_NOT_AVAILABLE if error is Error.NOT_COORDINATOR else error)
 
 
 @pytest.mark.parametrize(("module", "name", "wrong", "row", "action"), [

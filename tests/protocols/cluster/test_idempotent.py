@@ -6,11 +6,11 @@ import attrs
 import pytest
 
 from kafka_proto.clients import producer as client
-from kafka_proto.clients.producer import FAMILIES, AnswerVerdict, Family, Producer, next_call, next_produces, produced
-from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, rested
+from kafka_proto.clients.producer import FAMILIES, Family, Producer, Sequences, answers, sending
+from kafka_proto.clients.producer.answers import AnswerVerdict, backs_off, delivery_timed_out, produced, rested
 from kafka_proto.clients.producer.idempotent import begun_again
-from kafka_proto.clients.producer.state import Sequences
-from kafka_proto.log.records import MAX_EPOCH, MAX_SEQUENCE
+from kafka_proto.clients.producer.sending import next_call, next_produces
+from kafka_proto.log import MAX_EPOCH, MAX_SEQUENCE
 from kafka_proto.requests import Error, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 
 OLD, NEW = FAMILIES["java23"], FAMILIES["java35"]
@@ -33,7 +33,7 @@ def dispatched(
     """Send what may be sent; return the requests by number."""
     requests = dict(next_produces(family, producer, most))
     for number, request in requests.items():
-        producer = client.sent_batch(producer, number, request)
+        producer = sending.sent_batch(producer, number, request)
     return producer, requests
 
 
@@ -47,15 +47,15 @@ def test_a_producer_id_is_asked_for_once_and_again_after_a_pause() -> None:
     producer = written("T-0 a", producer=Producer())
     assert next_produces(NEW, producer, 5) == ()
     assert next_call(NEW, producer) == ASKED
-    asked = client.sent_call(producer, ASKED)
+    asked = sending.sent_call(producer, ASKED)
     assert next_call(NEW, asked) is None
-    refused = client.answered(NEW, asked, ASKED, InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS))
+    refused = answers.answered(NEW, asked, ASKED, InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS))
     assert refused.verdict is AnswerVerdict.RETRY and next_call(NEW, refused.producer) is None
     assert backs_off(refused.producer) and not backs_off(rested(refused.producer))
     assert next_call(NEW, rested(refused.producer)) == ASKED
-    assert next_call(NEW, client.broker_lost(asked, (), was_called=True)) == ASKED
-    assert next_call(NEW, client.broker_lost(asked, (), was_called=False)) is None
-    given = client.answered(NEW, asked, ASKED, InitProducerIdResponse(Error.NONE, 7, 0))
+    assert next_call(NEW, answers.broker_lost(asked, (), was_called=True)) == ASKED
+    assert next_call(NEW, answers.broker_lost(asked, (), was_called=False)) is None
+    given = answers.answered(NEW, asked, ASKED, InitProducerIdResponse(Error.NONE, 7, 0))
     assert given.verdict is AnswerVerdict.DONE and next_call(NEW, given.producer) is None
     assert [request.transactional_id for _, request in next_produces(NEW, given.producer, 5)] == [None]
 
@@ -85,7 +85,7 @@ def test_what_is_answered_is_acknowledged_once(error: Error) -> None:
 def test_what_was_on_a_lost_connection_goes_again_as_it_was_one_after_the_other() -> None:
     """After a pause, with the sequences that it had; others are not held up."""
     producer, first = dispatched(written("T-0 a", "T-0 b", "T-1 c"))
-    lost = client.broker_lost(producer, (1, 2), was_called=False)
+    lost = answers.broker_lost(producer, (1, 2), was_called=False)
     assert dispatched(lost)[1] == {}
     producer, again = dispatched(rested(lost))
     assert again == {1: first[1]}
@@ -119,7 +119,7 @@ def test_another_partition_stays_in_its_epoch_until_nothing_of_it_is_left() -> N
     producer, _ = dispatched(written("T-0 a", "T-1 b"))
     producer = begun_again(NEW, written("T-1 c", producer=producer), "T-0")
     assert dispatched(producer)[1] == {}
-    lost = rested(client.broker_lost(producer, (2,), was_called=False))
+    lost = rested(answers.broker_lost(producer, (2,), was_called=False))
     producer, requests = dispatched(lost)
     assert said(requests) == {2: ("T-1", 0, 0)}
     producer = produced(NEW, producer, 2, Error.NONE).producer

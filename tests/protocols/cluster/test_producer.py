@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kafka_proto.clients import producer as client
-from kafka_proto.clients.producer import Producer, ProducerStatus
-from kafka_proto.clients.producer.state import OffsetsToCommit
+from kafka_proto.clients.producer import OffsetsToCommit, Producer, ProducerStatus
 from kafka_proto.requests import Error
 
 OFFSETS = OffsetsToCommit("G", "T-0", 5, 3, "member-1")

@@ -12,20 +12,27 @@ from kafka_proto import requests
 from kafka_proto.clients import producer as client
 from kafka_proto.clients.producer import (
     FAMILIES,
-    AnswerVerdict,
     Batch,
+    OffsetsToCommit,
     Producer,
     ProducerStatus,
-    answered,
-    next_call,
-    next_produces,
-    produced,
+    Sequences,
+    answers,
+    sending,
 )
-from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, failed, rested, without_end
-from kafka_proto.clients.producer.sending import OFFSETS_PARTITION, ends_unasked
-from kafka_proto.clients.producer.state import OffsetsToCommit, Sequences
-from kafka_proto.log.records import MAX_SEQUENCE
-from kafka_proto.requests import Error
+from kafka_proto.clients.producer.answers import (
+    AnswerVerdict,
+    answered,
+    backs_off,
+    delivery_timed_out,
+    failed,
+    produced,
+    rested,
+    without_end,
+)
+from kafka_proto.clients.producer.sending import ends_unasked, next_call, next_produces
+from kafka_proto.log import MAX_SEQUENCE
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 
 JAVA, JAVA39, NEW, OLD = (FAMILIES[name] for name in ("java35", "java39", "tv2", "aiokafka"))
 READY = Producer("tid1", ProducerStatus.READY, 7, 0)
@@ -66,7 +73,7 @@ def test_codes_mean_what_they_mean_to_the_client_of_kafka(api: str) -> None:
     listed = {error: found for found, errors in KAFKAS[api].items() for error in errors} | dict.fromkeys(
         done, AnswerVerdict.DONE)
     other = AnswerVerdict.ABORTABLE if api == "ProduceRequest" else AnswerVerdict.FATAL
-    assert [client.verdict(api, error) for error in Error] == [listed.get(error, other) for error in Error]
+    assert [answers.verdict(api, error) for error in Error] == [listed.get(error, other) for error in Error]
 
 
 def test_families_differ_in_what_their_versions_of_requests_mean() -> None:
@@ -90,7 +97,7 @@ def in_flight(family: client.Family, *batches: str, most: int = 5) -> Producer:
 
 def dispatched(family: client.Family, producer: Producer, most: int = 5) -> Producer:
     for number, request in next_produces(family, producer, most):
-        producer = client.sent_batch(producer, number, request)
+        producer = sending.sent_batch(producer, number, request)
     return producer
 
 
@@ -98,7 +105,7 @@ def called(family: client.Family, producer: Producer, response: Any) -> Producer
     """Send the next transactional request and take its answer."""
     call = next_call(family, producer)
     assert call is not None
-    return answered(family, client.sent_call(producer, call), call, response).producer
+    return answered(family, sending.sent_call(producer, call), call, response).producer
 
 
 def sequences(producer: Producer) -> list[tuple[str, int]]:
@@ -132,7 +139,7 @@ def test_retried_batch_keeps_its_sequence_and_those_behind_it_wait() -> None:
     assert producer.batches[0] == Batch(1, "T-0", ("a",), 0, 0, in_flight=False, backs_off=True)
     waiting = client.send(producer, "T-0", "d", adds_partitions=True)
     assert next_produces(JAVA, waiting, 5) == () and backs_off(producer)
-    both = client.broker_lost(producer, [1, 2], was_called=False)
+    both = answers.broker_lost(producer, [1, 2], was_called=False)
     assert [batch.in_flight for batch in both.batches] == [False, False, True]
     ready = rested(both)
     assert not backs_off(ready)
@@ -150,7 +157,7 @@ def test_nothing_is_sent_twice_or_before_its_partition_is_added() -> None:
     assert client.send(BEGUN, "T-1", "b", adds_partitions=False).partitions == ("T-1",)
     dead = failed(producer, E.PRODUCER_FENCED)
     assert dead == attrs.evolve(producer, status=ProducerStatus.FATAL_ERROR, last_error=E.PRODUCER_FENCED, batches=())
-    calling = client.sent_call(producer, requests.EndTxnRequest(3, "tid1", 7, 0, True))
+    calling = sending.sent_call(producer, requests.EndTxnRequest(3, "tid1", 7, 0, True))
     assert failed(calling, E.PRODUCER_FENCED).call is None
     assert next_produces(JAVA, attrs.evolve(producer, status=dead.status, batches=(Batch(2, "T-0", ("b",)),)),
                          5) == ()
@@ -163,14 +170,14 @@ def test_call_is_sent_once_and_again_as_it_was() -> None:
     producer = attrs.evolve(producer, partitions=("T-0",))
     end = next_call(JAVA, producer)
     assert end == requests.EndTxnRequest(3, "tid1", 7, 0, True)
-    under_way = client.sent_call(producer, end)
+    under_way = sending.sent_call(producer, end)
     assert next_call(JAVA, under_way) is None
     for error in (E.CONCURRENT_TRANSACTIONS, E.NOT_COORDINATOR):
         again = answered(JAVA, under_way, end, requests.EndTxnResponse(error)).producer
         assert next_call(JAVA, again) is None and backs_off(again)
         assert next_call(JAVA, rested(again)) is end
-    assert next_call(JAVA, client.broker_lost(under_way, (), was_called=True)) is end
-    assert next_call(JAVA, client.broker_lost(under_way, (), was_called=False)) is None
+    assert next_call(JAVA, answers.broker_lost(under_way, (), was_called=True)) is end
+    assert next_call(JAVA, answers.broker_lost(under_way, (), was_called=False)) is None
     dead = answered(JAVA, under_way, end, requests.EndTxnResponse(E.PRODUCER_FENCED))
     assert (dead.producer.call, dead.error) == (None, E.PRODUCER_FENCED)
 
@@ -206,7 +213,7 @@ def test_one_refused_partition_of_several_decides() -> None:
     producer = attrs.evolve(BEGUN, new_partitions=("T-0", "T-1"))
     add = next_call(JAVA, producer)
     errors = FrozenMap({"T-0": E.NONE, "T-1": E.TRANSACTION_ABORTABLE})
-    found = answered(JAVA, client.sent_call(producer, add), add, requests.AddPartitionsToTxnResponse(errors))
+    found = answered(JAVA, sending.sent_call(producer, add), add, requests.AddPartitionsToTxnResponse(errors))
     assert (found.verdict, found.error) == (AnswerVerdict.ABORTABLE, E.TRANSACTION_ABORTABLE)
     assert (found.producer.status, found.producer.new_partitions) == (ProducerStatus.ABORTABLE_ERROR, ())
 
@@ -222,7 +229,7 @@ def test_abort_gives_up_what_was_not_sent_and_asks_to_abort() -> None:
     for known in (aborting, attrs.evolve(unknown, groups=("G",)), attrs.evolve(unknown, offsets=(OFFSETS,)),
                   attrs.evolve(unknown, batches=aborting.batches), attrs.evolve(unknown, is_ended=True),
                   attrs.evolve(unknown, last_error=E.INVALID_PRODUCER_ID_MAPPING), BEGUN,
-                  client.sent_call(unknown, requests.EndTxnRequest(3, "tid1", 7, 0, False))):
+                  sending.sent_call(unknown, requests.EndTxnRequest(3, "tid1", 7, 0, False))):
         assert not ends_unasked(known)
     bumped = without_end(attrs.evolve(unknown, needs_new_epoch=True))
     assert bumped.is_ended and isinstance(next_call(JAVA, bumped), requests.InitProducerIdRequest)
@@ -271,7 +278,7 @@ def test_refused_batch_moves_those_behind_it_down() -> None:
     assert waits.verdict is AnswerVerdict.RETRY
     middle = produced(JAVA, producer, 3, E.TRANSACTION_ABORTABLE).producer
     assert sequences(middle) == [("T-0", 0), ("T-1", 0), ("T-0", 3)]
-    waiting = client.broker_lost(producer, [1, 2, 3, 4], was_called=False)
+    waiting = answers.broker_lost(producer, [1, 2, 3, 4], was_called=False)
     moved = produced(JAVA, waiting, 3, E.TRANSACTION_ABORTABLE).producer
     assert sequences(moved) == [("T-0", 0), ("T-1", 0), ("T-0", 2)]
     first = produced(JAVA, waiting, 1, E.TRANSACTION_ABORTABLE).producer
@@ -309,7 +316,7 @@ def test_answer_is_taken_only_for_the_batch_that_its_request_carried(family: cli
     again = client.send(again, "T-0", "a", adds_partitions=False)
     again = dispatched(family, again)
     for other in (given_up, again):
-        assert produced(family, other, 1, E.NONE) == client.AfterAnswer(other, AnswerVerdict.DONE)
+        assert produced(family, other, 1, E.NONE) == answers.AfterAnswer(other, AnswerVerdict.DONE)
     assert [batch.number for batch in again.batches] == [3] and sequences(again) == [("T-0", 0)]
 
 
@@ -321,7 +328,7 @@ def test_abort_that_is_refused_is_not_asked_for_again(error: Error) -> None:
         producer = attrs.evolve(aborting, needs_new_epoch=needs)
         end = next_call(JAVA, producer)
         assert isinstance(end, requests.EndTxnRequest)
-        refused = answered(JAVA, client.sent_call(producer, end), end, requests.EndTxnResponse(error)).producer
+        refused = answered(JAVA, sending.sent_call(producer, end), end, requests.EndTxnResponse(error)).producer
         assert refused.status is after
         following = next_call(JAVA, refused)
         assert following == (requests.InitProducerIdRequest(4, "tid1", 60_000, 7, 0) if needs else None)
@@ -334,7 +341,7 @@ def test_nothing_follows_from_an_answer_once_a_batch_has_failed_for_good(error: 
     producer = client.send_offsets_to_transaction(producer, OFFSETS)
     call = next_call(NEW, producer)
     assert isinstance(call, requests.TxnOffsetCommitRequest)
-    over = produced(NEW, client.sent_call(producer, call), 1, E.INVALID_PRODUCER_ID_MAPPING).producer
+    over = produced(NEW, sending.sent_call(producer, call), 1, E.INVALID_PRODUCER_ID_MAPPING).producer
     assert over.status is ProducerStatus.FATAL_ERROR
     found = answered(NEW, over, call, requests.TxnOffsetCommitResponse(error))
     assert (found.producer, found.error) == (over, error)
@@ -367,14 +374,14 @@ def test_after_an_abortable_error_a_client_that_can_asks_for_a_new_epoch() -> No
 def test_each_code_of_an_answer_leads_where_the_table_says(api: str) -> None:
     """Fatal ends the producer, abortable the transaction, the rest asks again as it was."""
     for error in Error:
-        expected = client.verdict(api, error)
+        expected = answers.verdict(api, error)
         if api == "ProduceRequest":
             producer = in_flight(JAVA, "T-0 a")
             found = produced(JAVA, producer, 1, error)
         else:
             producer = attrs.evolve(BEGUN, status=ProducerStatus.COMMITTING_TRANSACTION, partitions=("T-0",))
             end = requests.EndTxnRequest(3, "tid1", 7, 0, True)
-            found = answered(JAVA, client.sent_call(producer, end), end, requests.EndTxnResponse(error))
+            found = answered(JAVA, sending.sent_call(producer, end), end, requests.EndTxnResponse(error))
         assert found.verdict is expected
         status = found.producer.status
         assert (status is ProducerStatus.FATAL_ERROR) is (expected is AnswerVerdict.FATAL)

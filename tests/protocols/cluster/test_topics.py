@@ -9,7 +9,7 @@ import pytest
 from support.brokers.leader import log_of
 
 from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scenario, model_of
-from kafka_proto.broker.coordinator.transaction_log import last_entries
+from kafka_proto.broker.coordinator.transaction import last_entries
 from kafka_proto.broker.ghosts import spans
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.reader import ReaderState

@@ -10,7 +10,7 @@ from support.runs.made_runs import scenario_runs, states_of
 
 from harness.model import find_scenario, model_of
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.producer import AnswerVerdict
+from kafka_proto.clients.producer.answers import AnswerVerdict
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import WITNESSES
 from kafka_proto.cluster.scenarios import SCENARIOS

@@ -13,23 +13,24 @@ from support.searches.spec_states import state
 
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction import (
+    CachedTransaction,
+    TransactionMetadata,
+    TransactionRecord,
+    TxnState,
+)
 from kafka_proto.broker.ghosts import Cause, offset
-from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.offsets import OffsetRecord, load, replay
+from kafka_proto.broker.group.coordinator import GroupCoordinator, OffsetRecord, load, replay
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, LeaderState
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.consumer import Consumer
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
-from kafka_proto.clients.reader import ReaderState
+from kafka_proto.clients.reader import Consumer, ReaderState
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
-from kafka_proto.log import Marker, RecordBatch, marker_batch
-from kafka_proto.log.partition_log import AbortedTransaction
+from kafka_proto.log import AbortedTransaction, Marker, RecordBatch, marker_batch
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT

@@ -19,9 +19,8 @@ from support.searches.plain_search import search
 from support.searches.spec_states import state
 
 from compaction import system
-from compaction.compactor import CompactorState
+from compaction.compactor import CompactorState, Position, next_message, read_twice, view_from_earliest
 from compaction.properties import CHECKED
-from compaction.reader import Position, next_message, read_twice, view_from_earliest
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import spec_variables
 from harness.model import FrozenMap, Model, Refusal, State, Value, View

@@ -224,7 +224,7 @@ def test_refusal_is_of_the_proposal_that_it_names() -> None:
     s = leading.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
         refusal = messages.AlterPartitionResponse(
-            messages.ReplicaError.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}),
+            messages.Error.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}),
             source="controller", dest="r1",
         )
         after = heard(k, s, refusal).state

@@ -18,7 +18,6 @@ from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import refine_runs
 from kafka_proto.replication import truncation
 from kafka_proto.replication.extensions import ACTIONS
-from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.quorum import initial
 from kafka_proto.replication.records import Record, ReplicaEntry
 from kafka_proto.replication.refinement import ReplicationGhost, checked
@@ -103,7 +102,7 @@ def test_async_isr_follows_its_spec_while_the_first_leader_leads() -> None:
         assert totals.failed == 0, totals.explanation
     taken, used = (campaigns[0].actions + campaigns[1].actions, campaigns[0].extensions + campaigns[1].extensions)
     assert {action.name for action in async_isr.NEXT} == {name for name, count in taken.items() if count}
-    assert {name for name, count in used.items() if count} == set(reasons(async_isr_extensions.ACTIONS))
+    assert {name for name, count in used.items() if count} == set(reasons(ACTIONS["async-isr"]))
 
 
 def test_proposal_that_lapsed_stays_so_when_its_version_passes() -> None:
@@ -167,7 +166,7 @@ def test_what_a_version_keeps_is_proved_with_its_extensions(
     Of the versions before KIP-320 at a size at which they keep them, with extensions that are not about stale news.
     """
     is_async, counts = version == "async-isr", []
-    actions = async_isr_extensions.ACTIONS if is_async else ACTIONS[version]
+    actions = ACTIONS[version]
     kept = async_isr.CHECKED if is_async else ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
     for extend in ("", ",".join(name for name in reasons(actions) if version not in VERSIONS or name not in STALE)):
         settings = {"extend": extend} | ({} if is_async else {"repair": "S8,S10"})

@@ -13,16 +13,13 @@ from support.mutants.source_mutants import COMMAND, PACKAGES, python
 from support.paths import ROOT
 
 from harness.model import departed
-from kafka_proto.requests.transactions import TxnState
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, SpecError
-from kafka_proto.transactions.records import TxnMetadata
-from kafka_proto.transactions.versions.departures import DEPARTURES, REPAIRED
-from kafka_proto.transactions.versions.diary_01 import DIARY_01
-from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST
+from kafka_proto.requests import TxnState
+from kafka_proto.transactions.records import AddPartitionsToTxnRequest, SpecError, TxnMetadata
+from kafka_proto.transactions.versions import DEPARTURES, DIARY_01, DIARY_02, GIST, REPAIRED
 
 REGISTER = '    spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),\n'
 LINE = '    spec_model(LENIENT, "a toy"),\n'
-IMPORT = "from kafka_proto.transactions.versions.diary_02 import DIARY_02, GIST, Version\n"
+IMPORT = "from kafka_proto.transactions.versions import DIARY_02, GIST, REPAIRED, Version\n"
 SIZES = ("--size", "transactional-ids=1", "--size", "elections=0", "--size", "brokers=1")
 
 
@@ -32,10 +29,10 @@ def with_toy(tmp_path: Path) -> Path:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     transactions = tmp_path / "kafka_proto" / "transactions"
-    shutil.copy(ROOT / "tests" / "data" / "toy_version.py", transactions / "versions" / "lenient.py")
+    shutil.copy(ROOT / "tests" / "data" / "toy_version.py", transactions / "lenient.py")
     models = (transactions / "models.py").read_text(encoding="utf-8")
     assert models.count(REGISTER) == models.count(IMPORT) == 1
-    imports = IMPORT + "from kafka_proto.transactions.versions.lenient import LENIENT\n"
+    imports = IMPORT + "from kafka_proto.transactions.lenient import LENIENT\n"
     models = models.replace(REGISTER, REGISTER + LINE).replace(IMPORT, imports)
     (transactions / "models.py").write_text(models, encoding="utf-8")
     return tmp_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from kafka_proto.broker.leader.admission import CheckedBatch, LeaderDecisions, appended, check
-from kafka_proto.broker.leader.state import LeaderState, Origin
+from kafka_proto.broker.leader.verification import LeaderState, Origin
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import Error
 

@@ -8,9 +8,9 @@ from typing import Any
 from harness.model import Local, Message
 from kafka_proto import requests
 from kafka_proto.broker.controller import ClusterController
-from kafka_proto.broker.state import METADATA
+from kafka_proto.broker.parts import METADATA
 from kafka_proto.broker.versions import KIP_890_4_4, BrokerVersion
-from kafka_proto.conformance.cluster import PlayedCluster
+from kafka_proto.conformance.playing import PlayedCluster
 from kafka_proto.replication.messages import FetchResponse
 from kafka_proto.requests import OFFSETS_PARTITION, Error
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.conformance.cluster import PlayedCluster
+from kafka_proto.conformance.playing import PlayedCluster
 
 BROKER = "b1"
 

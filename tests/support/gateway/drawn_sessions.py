@@ -21,8 +21,8 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import Replay
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.codec import SIZE
 from kafka_proto.gateway.context import number_of
-from kafka_proto.gateway.frames import SIZE
 from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
 from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Input, Output, Settings, Started
 from kafka_proto.gateway.model import SLOTS, slots_of, step_name

@@ -29,10 +29,8 @@ from support.mutants.campaigns import CAMPAIGNS
 from support.mutants.source_mutants import ROOT, Finding, Mutant
 
 DECISIONS: dict[str, tuple[str, ...]] = {
-    "kafka_proto/transactions": ("broker",),
-    "kafka_proto/transactions/decisions": (
-        "outcome", "init_producer_id", "add_partitions", "completion", "election", "producer_ids", "client",
-    ),
+    "kafka_proto/transactions": ("versions",),
+    "kafka_proto/transactions/decisions": ("coordinator", "completion", "election", "client"),
     "kafka_proto/replication": (
         "log", "truncation", "leadership", "isr", "high_watermark", "leading", "following", "quorum", "partition",
         "replica_state",

@@ -13,7 +13,7 @@ from kafka_proto.replication.records import NIL
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.names import ReplicationNames, isr_of
 from kafka_proto.replication.versions import AS_WRITTEN
-from kafka_proto.transactions.messages import InitPidResponse, SpecError
+from kafka_proto.transactions.records import InitPidResponse, SpecError
 from support.mutants import replication_mutants
 
 DIARY_01 = "transactions/diary-01"

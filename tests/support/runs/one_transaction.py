@@ -7,10 +7,15 @@ from typing import Any
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import Coordinator
-from kafka_proto.broker.coordinator.outcome import Answer
-from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction import (
+    Answer,
+    Block,
+    CachedTransaction,
+    ProducerIds,
+    TransactionMetadata,
+    TransactionRecord,
+    TxnState,
+)
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.requests import Error, InitProducerIdRequest
 

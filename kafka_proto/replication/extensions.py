@@ -8,13 +8,16 @@ the extensions of `kip-320` only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
 
 from harness.model import View, slot
-from harness.model.spec import Action, Change, Next, action, each
+from harness.model.spec import Action, Change, Index, Next, Writes, action, each
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import log, truncation
+from kafka_proto.replication import truncation
+from kafka_proto.replication.records import NIL, first_disagreement, last_epoch, members, record_at
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs import kip_320_first_try
+from kafka_proto.replication.specs.async_isr import AsyncIsrNames, high_watermark, leader_request, offset_of
 from kafka_proto.replication.specs.by_version import offset_for_leader_epoch
 from kafka_proto.replication.specs.kip_320 import is_following_leader_epoch
 from kafka_proto.replication.specs.names import (
@@ -73,7 +76,7 @@ def deposed_leader_inc_high_watermark(k: ReplicationNames, view: View, leader: s
     if offset >= end_of(view, leader):
         return
     record = log_of(view, leader)[offset]
-    if all(log.record_at(log_of(view, member), offset) == record for member in sorted(isr_of(view, leader))):
+    if all(record_at(log_of(view, member), offset) == record for member in sorted(isr_of(view, leader))):
         yield base.increased(leader, offset)
 
 
@@ -117,7 +120,7 @@ def late_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str)
     """The true leader lets a replica in that follows somebody else, or does not hold all that is committed, by now."""
     if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
-    behind = log.first_disagreement(log_of(view, leader), log_of(view, follower), hw_of(view, leader)) is not None
+    behind = first_disagreement(log_of(view, leader), log_of(view, follower), hw_of(view, leader)) is not None
     if behind or not base.is_following(view, follower, leader):
         yield base.expand_to(leader, isr_of(view, leader), follower)
 
@@ -131,9 +134,9 @@ def stale_inc_high_watermark(k: ReplicationNames, view: View, leader: str) -> It
     if not base.presumes_leadership(view, leader):
         return
     offset, entries = hw_of(view, leader), log_of(view, leader)
-    record = log.record_at(entries, offset)
+    record = record_at(entries, offset)
     if record is not None and any(
-        leader_of(view, member) != leader or log.record_at(log_of(view, member), offset) != record
+        leader_of(view, member) != leader or record_at(log_of(view, member), offset) != record
         for member in sorted(isr_of(view, leader))
     ):
         yield base.increased(leader, offset)
@@ -163,8 +166,64 @@ def truncate_once(k: ReplicationNames, view: View, follower: str, leader: str) -
         return
     leads, follows = log_of(view, leader), log_of(view, follower)
     if truncation.is_needed(leads, follows):
-        offset, _ = truncation.narrowed(follows, truncation.largest_epoch(leads, log.last_epoch(follows)))
+        offset, _ = truncation.narrowed(follows, truncation.largest_epoch(leads, last_epoch(follows)))
         yield Change(base.truncated(view, follower, offset), f"{follower} of {leader} from {offset}")
+
+
+
+
+def several_followers(k: AsyncIsrNames) -> Iterable[Index]:
+    """Yield the sets of two or more followers."""
+    for size in range(2, len(k.followers) + 1):
+        yield from combinations(k.followers, size)
+
+
+@action(
+    "EarlyExpandIsr", exists=each("followers"),
+    reason="a leader's high watermark rises by steps of its own, so it may be behind what it lets rise",
+)
+def early_expand_isr(k: AsyncIsrNames, view: View, replica: str) -> Iterable[Change]:
+    """The leader proposes a replica that is below where its high watermark could be, but not yet is."""
+    isr = view.at("leaderState", "isr")
+    if replica not in isr and offset_of(view, replica) < high_watermark(k, view):
+        yield Change(leader_request(view, isr | {replica}), replica)
+
+
+@action(
+    "ShrinkIsrByMany", exists=several_followers,
+    reason="a leader proposes to go on without all who lag, in one proposal",
+)
+def shrink_isr_by_many(k: AsyncIsrNames, view: View, *lagging: str) -> Iterable[Change]:
+    """The leader proposes to take several followers out."""
+    isr, out = view.at("leaderState", "isr"), frozenset(lagging)
+    if out <= isr:
+        yield Change(leader_request(view, isr - out), members(out))
+
+
+@action(
+    "LapseRequests", exists=each("followers"),
+    reason="who was started again is not meant by what is proposed for it as it was before (KIP-903)",
+)
+def lapse_requests(k: AsyncIsrNames, view: View, replica: str) -> Iterable[Change]:
+    """A replica that is not in sync was started again: the controller will refuse what proposes it as it was."""
+    version, isr = view.at("controllerState", "version"), view.at("controllerState", "isr")
+    lapsed = frozenset(r for r in view["requests"] if r.version == version and replica in r.isr)
+    if replica not in isr and lapsed:
+        yield Change((("requests", view["requests"] - lapsed),), replica)
+
+
+@action(
+    "ForgetPendingIsr",
+    reason="a leader that is refused forgets its proposal, and those whom it proposed do not count",
+)
+def forget_pending_isr(k: AsyncIsrNames, view: View) -> Iterable[Change]:
+    """The leader hears that what it has proposed for the version that it knows will not be."""
+    pending = view.at("leaderState", "pendingVersion")
+    if pending != NIL and all(request.version != pending for request in view["requests"]):
+        writes: Writes = (
+            (slot("leaderState", "pendingIsr"), frozenset()), (slot("leaderState", "pendingVersion"), NIL),
+        )
+        yield Change(writes, f"of version {pending}")
 
 
 UNFENCED = (
@@ -180,5 +239,6 @@ ACTIONS: Mapping[str, Next] = {
         empty_fetch(is_following_leader_epoch), follow_empty_log, deposed_leader_inc_high_watermark,
         forget_high_watermark, late_shrink_isr(is_following_leader_epoch),
     ),
+    "async-isr": (early_expand_isr, shrink_isr_by_many, lapse_requests, forget_pending_isr),
 }
 """The extension actions of each version."""
