@@ -1,8 +1,9 @@
 """Make the pictures of the demo that the README shows: the main page, a violation, a tour, a late end with its records.
 
-    python docs/screenshots.py [FOLDER]
+    python docs/screenshots.py [FOLDER]            # into docs/pictures, or another folder
+    python docs/screenshots.py --looks FOLDER      # all of them, and the first page, in three sizes, light and dark
 
-They are written into this folder, or another one. Each comes from a session of its own, stepped by the same choices
+Each comes from a session of its own, stepped by the same choices
 every time, in a Chromium without a window.
 """
 
@@ -57,7 +58,6 @@ def tour(tab: Tab) -> None:
 
 def late_end(tab: Tab) -> None:
     """The end of TX-01: the arrow of the late EndTxn, and what it did to the partition's records."""
-    tab.page.set_viewport_size({"width": 1280, "height": 900})
     tab.post("tour", name="tx-01")
     tab.post("forward", to=23)
     tab.page.get_by_role("button", name="Leave the tour").click()
@@ -86,25 +86,39 @@ def inject(tab: Tab, test: str) -> None:
         tab.post("take", index=found)
 
 
-PICTURES: dict[str, tuple[Callable[[Tab], None], str]] = {
-    "demo.png": (main_page, "light"),
-    "demo-violation.png": (violation, "light"),
-    "demo-tour.png": (tour, "dark"),
-    "demo-late-end.png": (late_end, "light"),
+PICTURES: dict[str, tuple[Callable[[Tab], None], str, int]] = {
+    "demo.png": (main_page, "light", 800),
+    "demo-violation.png": (violation, "light", 800),
+    "demo-tour.png": (tour, "dark", 800),
+    "demo-late-end.png": (late_end, "light", 900),
 }
+"""The scene of each, its theme and its height."""
 
 
-def make(folder: Path) -> None:
-    """Write the pictures."""
+SIZES = ((900, 700), (1280, 800), (1920, 1080))
+
+
+def looks(folder: Path) -> None:
+    """Write every scene and the first page in all sizes and themes, for somebody to look at."""
+    scenes = {"demo-first.png": lambda tab: tab.post("tour", name="commit"),
+              **{name: scene for name, (scene, *_) in PICTURES.items()}}
+    for name, scene in scenes.items():
+        for width, height in SIZES:
+            for scheme in ("light", "dark"):
+                path = folder / f"{name.removesuffix('.png')}-{width}x{height}-{scheme}.png"
+                take(path, scene, scheme, height, width)
+
+
+def take(path: Path, scene: Callable[[Tab], Any], scheme: str, height: int, width: int = 1280) -> None:
+    """Write one picture, of a session of its own."""
     with served() as (address, _), browser() as started:
-        for name, (scene, scheme) in PICTURES.items():
-            context: Any = started.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
-            tab = Tab(context.new_page(), address)
-            scene(tab)
-            tab.page.wait_for_timeout(400)
-            tab.page.screenshot(path=folder / name)
-            print(f"{folder / name}: {(folder / name).stat().st_size // 1024} KB")
-            context.close()
+        context: Any = started.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        tab = Tab(context.new_page(), address)
+        scene(tab)
+        tab.page.wait_for_timeout(400)
+        tab.page.screenshot(path=path)
+        print(f"{path}: {path.stat().st_size // 1024} KB")
+        context.close()
 
 
 if __name__ == "__main__":
@@ -112,4 +126,8 @@ if __name__ == "__main__":
     if why_not is not None:
         print(why_not, file=sys.stderr)
         sys.exit(2)
-    make(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
+    if sys.argv[1:2] == ["--looks"]:
+        looks(Path(sys.argv[2]))
+    else:
+        for name, (scene, scheme, height) in PICTURES.items():
+            take(Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "pictures", name), scene, scheme, height)
