@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int, int, int], None]
 FREE_STATES = 500_000
-"""States after which --engine plain, and any engine with actors or faults, ends where nobody says otherwise: some 20 s
-and some 300 MB with --engine plain, less with the others."""
+"""States after which --engine plain, and any engine with actors or faults, ends by default: some 20 s and some 300 MB
+with --engine plain, less with the others."""
 MANY_STATES, MANY_LEVELS = 1_000_000, 2_000
-"""When the other engines look whether something keeps growing, where nobody says how many states are enough."""
+"""States and levels after which the other engines, if no limit is given, look whether something keeps growing."""
 GROWTH = "growth"
 FRONTIER = 7
 """States that a search had yet to go on from, from which walks look for growth, too."""

@@ -1,4 +1,4 @@
-"""Which options of `check` go together, and its search on Spark, which is loaded when somebody asks for it."""
+"""Which options of `check` go together, and its search on Spark, which is loaded only when asked for."""
 
 from __future__ import annotations
 

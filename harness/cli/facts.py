@@ -41,7 +41,7 @@ class Catalogue:
         return [one.name for one in self.all()]
 
     def where(self, test: Callable[[Listed], bool]) -> Catalogue:
-        """Return those of which a test is true."""
+        """Return the items for which a test is true."""
         return Catalogue(tuple(filter(test, self.models)), tuple(filter(test, self.scenarios)),
                          tuple(filter(test, self.tours)))
 

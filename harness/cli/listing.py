@@ -40,7 +40,7 @@ def list_(words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:
-    """Return those that have all words in what is said about them. Raises Refusal where there are none."""
+    """Return those that have all words in what is said about them. Raises Refusal if none has."""
     wanted = [word.casefold() for word in words]
     texts = {id(one): _text(one) for one in every.all()} if words else {}
     found = every.where(lambda one: all(word in texts[id(one)] for word in wanted))

@@ -1,6 +1,6 @@
 """Commands that protocols add, as commands of the command line: loaded when one is asked for.
 
-One that cannot be loaded is a command all the same: help says so, and whoever calls it is told why.
+A command that cannot be loaded is still listed: help says so, and calling it says why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command `kafka-proto verify`: recorded runs, or runs made for the purpose, held against properties and spec.
+"""The command `kafka-proto verify`: checks recorded runs, or runs made for the purpose, against properties and spec.
 
 Exit codes: 0 all is as it should be, 1 a claimed property is violated, a step is not allowed, or a file is not what
 happened; 2 and 130 as everywhere.

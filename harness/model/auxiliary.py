@@ -20,7 +20,7 @@ from harness.model.view import View
 class Auxiliary:
     """A variable of a model, in the slot of that name. Both functions are pure.
 
-    Only steps of which something is noted read and write it, so that all others are remembered without it.
+    Only steps that are noted in it read and write it, so that all others are remembered without it.
     """
 
     name: str

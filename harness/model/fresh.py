@@ -1,6 +1,6 @@
 """Numbers that are only compared: the protocol declares them once, where a field of a state or a message holds one.
 
-Of a correlation id only equality counts, of an incarnation which is the newer; which number it is matters to nobody.
+Correlation ids are compared for equality only, incarnations also for order; the numbers themselves do not matter.
 States that differ in the choice of such numbers only are one. `renamed` is a state under another choice; -1, 0 and None
 mean none, or the first, and stay.
 """
@@ -22,7 +22,7 @@ BESIDE = "beside"
 SPECIAL = (-1, 0)
 """Numbers that are never renamed."""
 Namespace = tuple[str, str]
-"""A sort of numbers, and whose they are: numbers of two namespaces are never compared."""
+"""A sort of numbers and their owner: numbers of two namespaces are never compared."""
 Rename = Callable[[Namespace, int], int]
 
 
@@ -34,9 +34,9 @@ class Number:
     ordered: bool
     """Whether it counts which of two is greater, or equality only; a new number is greater than all either way."""
     per: tuple[str, ...] = ()
-    """Whose they are: `self` (the actor in whose state they stand), `part` (the key of the part of that state), `key`
-    (of the map in which they or their record stand), `beside` (the text that begins their tuple; others stay), or
-    fields of their record that say so, as `source` and `dest` of a message; none for one namespace."""
+    """Their owner: `self` (the actor in whose state they stand), `part` (the key of the part of that state), `key` (of
+    the map in which they or their record stand), `beside` (the text that begins their tuple; others stay), or fields of
+    their record that name it, as `source` and `dest` of a message; none for one namespace."""
 
 
 def fresh(sort: str, *per: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def fresh(sort: str, *per: str) -> dict[str, Any]:
 
 
 def ordered(sort: str, *per: str) -> dict[str, Any]:
-    """Return metadata that declares numbers of a field of which equality and order count."""
+    """Return metadata that declares numbers in a field that are compared for equality and order."""
     return {"number": Number(sort, True, per)}
 
 
@@ -73,7 +73,7 @@ def declared(types: Iterable[type]) -> dict[str, Sort]:
 
 
 class NumberSlots:
-    """The slots of a model, each with what its numbers mean there: who owns it, and how its value is put together."""
+    """The slots of a model, each with what its numbers mean there: its owner, and how its value is put together."""
 
     def __init__(self, model: Model) -> None:
         self._owners: dict[str, str] = {}
@@ -138,7 +138,7 @@ def renamed_value(value: Value, rename: Rename, owner: str = "", part: str = "")
 
 
 def _disk(local: Value, disk: FrozenMap[str, Value], renaming: _Renaming) -> Value:
-    """Return the persisted fields of a local state, whose declarations are its class's."""
+    """Return the persisted fields of a local state, as its class declares them."""
     fields = attrs.fields_dict(type(local))
     return FrozenMap({name: renaming.of_field(local, fields[name], value) for name, value in disk.items()})
 

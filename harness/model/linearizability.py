@@ -73,8 +73,8 @@ def calls_of(
 ) -> Auxiliary:
     """Return the auxiliary variable that holds the calls of clients.
 
-    A call begins when its client sends a message that `called` says is one, and is answered when its client takes one
-    of which `answered` gives the answer. What faults do to messages is neither.
+    A call begins when its client sends a message for which `called` is true. It is answered when its client takes a
+    message whose answer `answered` gives. What faults do to messages is neither.
     """
     def noted(step: Step) -> tuple[Any, ...]:
         if step.kind in (Kind.FAULT, Kind.HEAL):

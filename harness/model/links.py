@@ -42,7 +42,7 @@ class Inbox:
 
 
 class Routes(dict[tuple[str, str], Inbox]):
-    """The inbox in which a message waits, by its source and destination. Raises ValueError where there is no link."""
+    """The inbox in which a message waits, by its source and destination. Raises ValueError if there is no link."""
 
     def __init__(self, addresses: Iterable[str], links: Iterable[Link], network: Network) -> None:
         super().__init__()

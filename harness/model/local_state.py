@@ -3,7 +3,7 @@
 A local state is one frozen attrs class in the slot with the actor's name, or a `Local`: several `Part`s, each such a
 class in a slot of its own, `b1[coordinator]` or `b1[replica][p1]`. `Layout` says for either where it is kept, what a
 step writes of it, and what a crash leaves. Fields are declared `persisted()`, `volatile()`, or `nested()` where they
-hold records with declarations of their own. Nobody else makes the names of these slots.
+hold records with declarations of their own. Only this module makes the names of these slots.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The TLA+ module that a model was written after: what it takes to speak to the model checker about the model.
 
 A protocol package that was written after TLA+ has a file `tla_modules` with a table `MODULES`, from the name of a model
-to a function of its sizes and settings that returns the module. It is read only when somebody asks, by `module_of`.
+to a function of its sizes and settings that returns the module. It is read only on request, by `module_of`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TlaModule:
     definitions: Mapping[str, str] = attrs.field(factory=dict)
     """The model's other invariants, in terms of the module: name to the text after `==`."""
     actions: tuple[str, ...] = ()
-    """The disjuncts of `Next`, where it is LOCAL in the module, so that one who extends it does not have it."""
+    """The disjuncts of `Next`, where it is LOCAL in the module, so that a module that extends it does not have it."""
     chosen: Mapping[str, str] = attrs.field(factory=dict)
     """Operators by which `Init` CHOOSEs, where TLA+ leaves open what: their name and parameter to what holds for the
     first of the states of `Trace` only."""

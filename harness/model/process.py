@@ -72,11 +72,11 @@ class Decided:
     __slots__ = ()
 
     def __attrs_post_init__(self) -> None:
-        """Be seen by whoever watches protocol code decide."""
+        """Report itself to observers of protocol code."""
 
 
 class Actor(Process, Generic[L]):
-    """A process with one local state that nobody else reads or writes, and an inbox.
+    """A process with an inbox and one local state that no other process reads or writes.
 
     Subclasses define `initial` and override `step`, `on_message`, `on_input`, `timers` and `timer_fired` with pure
     functions.

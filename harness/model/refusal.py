@@ -1,4 +1,4 @@
-"""What is raised for something that cannot be: whoever reads it gets one sentence, and no traceback."""
+"""What is raised for something that cannot be: the user reads one sentence, and no traceback."""
 
 
 class Refusal(Exception):

@@ -1,4 +1,4 @@
-"""Names that somebody mistyped: which of the known ones were meant, and the sentence that says so."""
+"""Mistyped names: which of the known ones were meant, and the sentence that says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LISTED = 12
 
 
 def similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the known names that somebody may have meant, at most three: those that contain it, else the most alike.
+    """Return the known names that may have been meant, at most three: those that contain it, else the most alike.
 
     Neither case nor punctuation counts. Of names in parts, such as `transactions/gist`, the parts that both begin with
     are left out of the comparison, and the parts that only a known one begins with may be missing.

@@ -13,7 +13,7 @@ from harness.model.faults import NO_FAULTS, Faults
 class Tour:
     """A schedule that is worth looking at: a model at a size, and its labelled steps with captions.
 
-    Opened in the demo it stands before its first step, and whoever looks at it goes on step by step.
+    Opened in the demo it stands before its first step; the user goes on step by step.
     """
 
     name: str

@@ -70,7 +70,7 @@ class FrozenMap(Mapping[K, V]):
     @overload
     def get(self, key: K, default: V | T, /) -> V | T: ...
     def get(self, key: K, default: Any = None, /) -> Any:
-        """Return the value of a key, or `default` where there is none."""
+        """Return the value of a key, or `default` if it is missing."""
         return self._items.get(key, default)
 
     def __iter__(self) -> Iterator[K]:
@@ -121,7 +121,7 @@ class FrozenMap(Mapping[K, V]):
             return self
         kept = self._items.copy()
         del kept[key]
-        # Where they differ in kind, what is left may be all of one kind, as the map was not.
+        # If they differ in kind, the remaining keys may be all of one kind, as the map was not.
         return _in_order(kept) if type(next(iter(kept), key)) is type(key) else FrozenMap(kept)
 
 

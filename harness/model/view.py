@@ -44,7 +44,7 @@ class View:
         return self[slot(variable, *index)]
 
     def derived(self, name: str, function: Callable[[Value], T]) -> T:
-        """Read what a pure function makes of a slot's value: whoever does so depends on that alone.
+        """Read what a pure function makes of a slot's value: the reader depends on that alone.
 
         The function makes a value, and is one and the same whenever it is asked for, as a function of a module is.
         """

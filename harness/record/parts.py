@@ -1,7 +1,7 @@
 """Hidden files and folders in which something is written until it is complete, and what killed writers left of them.
 
 A writer holds a lock on what it writes, until that is in its place or removed. The system takes the lock away with the
-process, however that ends; so whoever gets the lock of such a file knows that nobody writes it any more, and removes
+process, however that ends. So a process that gets the lock of such a file knows that its writer is gone, and removes
 it. Each writer does so in the folder that it writes to. Where a file system has no locks, nothing is removed.
 """
 
@@ -106,7 +106,7 @@ def sweep(folder: Path) -> None:
 
 
 def _remove_if_left(path: str) -> None:
-    """Remove a file or folder that nobody has locked. Raises OSError where somebody has, and where that cannot be."""
+    """Remove a file or folder that is not locked. Raises OSError if it is locked, or if it cannot be removed."""
     kind = os.lstat(path).st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         return

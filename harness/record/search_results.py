@@ -1,7 +1,7 @@
 """What complete searches of a package's scenarios found: a file beside its code, which says of which code it speaks.
 
 `searched.json` in a package's folder has one entry for each scenario that was searched; our own are made by
-`tests/support/searches/check_table.py`. An entry speaks of the code of which it has the digest, and of no other.
+`tests/support/searches/check_table.py`. An entry has the digest of its code, and speaks of no other code.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Searched:
     def command(self, scenario: Scenario, free: int) -> str:
         """Return the command that makes this search again; what is the scenario's own is left out.
 
-        A search may visit `free` states where nobody says how many.
+        By default, a search may visit `free` states.
         """
         sizes, settings = _sizes(scenario), _settings(scenario)
         words = [f"--size {name}={number}" for name, number in self.sizes.items() if sizes.get(name) != number]
@@ -176,7 +176,7 @@ def code_digest(package: str) -> str:
     """Return the SHA-256 of the code that a package's models are made of, docstrings and comments left out.
 
     These are its modules, and all that they import, in absolute form, of the project that they belong to and of the
-    harness. What the functions of another package's `__init__` import is for who calls them, and not counted.
+    harness. Imports inside functions of another package's `__init__` belong to the callers, and are not counted.
     """
     tops = (package.partition(".")[0], LIBRARY)
     texts: dict[str, str] = {}

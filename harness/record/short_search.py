@@ -1,4 +1,4 @@
-"""What a short search says to whoever made runs and found nothing: that one of every state ends soon, and with what."""
+"""What a short search adds when runs found nothing: that a search of every state ends soon, and with what."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ahead:
     raised: str | None = None
     """The exception that protocol code raises in it."""
     is_timed: bool = False
-    """Whether the runs were in virtual time, of which a search knows nothing."""
+    """Whether the runs were in virtual time, which a search does not model."""
 
     @property
     def is_bad(self) -> bool:
