@@ -26,7 +26,7 @@ from harness.simulate.runs.plan import Plan, everything, plan_of
 from harness.simulate.strategies.by_name import NAMES
 
 MAKERS = ("harness/model", "harness/record", "harness/simulate")
-"""The harness's folders whose code a run depends on, beside that of the protocol."""
+"""The harness's folders with code that a run depends on, besides that of the protocol."""
 KEY = 16
 """Hexadecimal digits of keys and code versions."""
 

@@ -23,7 +23,7 @@ class ReadColumns:
     """The columns of an event that was read as text."""
 
     process: str | None
-    """Who took the step; None for event 0."""
+    """The process that took the step; None for event 0."""
     kind: str
     """The step's kind, or `initial`."""
     action: str | None

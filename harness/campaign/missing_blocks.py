@@ -12,7 +12,7 @@ from harness.simulate.strategies.by_name import IN_ORDER
 BLOCK = 500
 """Seeds of a block, if nothing else is said: seconds of work."""
 COVERAGE = 0.02
-"""The part of the runs whose coverage is measured, if nothing else is said: it takes several times as long."""
+"""By default, the part of the runs whose coverage is measured: it takes several times as long."""
 PREFIX = 0.1
 """The part of the first block that is covered where less than this is, so that a small campaign is not all coverage."""
 PER_CORE, PER_TASK = 4, 16

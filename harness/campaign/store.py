@@ -61,7 +61,7 @@ class Manifest:
 
     cells: tuple[Cell, ...]
     keep: str
-    """`all`, `failing` or `sample=F`: of which runs events are kept."""
+    """`all`, `failing` or `sample=F`: the runs to keep events of."""
     coverage: float
     """The part of the runs whose coverage is measured."""
     block: int
@@ -125,7 +125,7 @@ class CampaignStore:
         return True
 
     def _tidy(self) -> None:
-        """Remove what was written, but not committed, when somebody was killed. Raises Refusal."""
+        """Remove what killed processes had written but not committed. Raises Refusal."""
         self.clear_parts()
         named = {file["path"] for block in self.committed().values() for file in block.files.values()}
         with suppress(OSError), self._turn():
@@ -187,9 +187,9 @@ class CampaignStore:
 
     def commit(self, cell: Cell, first: int, last: int, day: str, tables: Mapping[str, pa.Table],
                counts: Mapping[str, int]) -> CommittedBlock:
-        """Write the tables of a block, and then its marker, unless somebody else did meanwhile; return the block.
+        """Write the tables of a block, and then its marker, unless another process did meanwhile; return the block.
 
-        Raises OSError, and leaves nothing half-written; Refusal where the folder has another driver by now.
+        Raises OSError, and leaves nothing half-written; Refusal if the folder has another driver by now.
         """
         name = f"{cell.key}-{first}-{last}"
         parts = self.folder / PARTS
@@ -234,7 +234,7 @@ class CampaignStore:
                           "campaign again") from None
 
     def clear_parts(self) -> None:
-        """Remove what was being written when somebody was killed."""
+        """Remove what killed processes were writing."""
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
     def files(self, table: str, blocks: Iterable[CommittedBlock]) -> list[Path]:

@@ -40,7 +40,7 @@ class Number:
 
 
 def fresh(sort: str, *per: str) -> dict[str, Any]:
-    """Return metadata that declares numbers of a field of which only equality counts; | combines it with other."""
+    """Return metadata of a field whose numbers are compared for equality only; | combines it with other."""
     return {"number": Number(sort, False, per)}
 
 

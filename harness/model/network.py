@@ -20,7 +20,7 @@ class Network(Protocol):
     name: str
     empty: Value = FrozenMap()
     is_reliable: bool = False
-    """Whether no fault takes, doubles, delays or reorders a message: one that is cut off waits until the link heals."""
+    """Whether no fault takes, doubles, delays or reorders a message: if cut off, it waits until the link heals."""
 
     def put(self, inbox: Value, message: Message) -> Value: ...
     def take(self, inbox: Value, message: Message) -> Value: ...

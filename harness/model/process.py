@@ -72,7 +72,7 @@ class Decided:
     __slots__ = ()
 
     def __attrs_post_init__(self) -> None:
-        """Report itself to observers of protocol code."""
+        """Run by attrs when it is made; the tracer of guards watches for this call."""
 
 
 class Actor(Process, Generic[L]):

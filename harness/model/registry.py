@@ -155,7 +155,7 @@ class Scenario:
     runs: int = 400
     """Default number of runs per strategy."""
     checked: Checked | None = None
-    """If a spec has the flaw too: the search that finds it, whose length the scoreboard shows for comparison."""
+    """If the flaw is in a spec too: the search that finds it. The scoreboard shows the length for comparison."""
 
     @property
     def searched_timers(self) -> int:

@@ -128,9 +128,9 @@ def flat(next_state: Next) -> tuple[Action, ...]:
 
 
 class SpecProcess(Process):
-    """A process of a spec: an actor, or one choice of an action's parameters or witnesses.
+    """A process that takes steps of a spec: an actor, or one choice of an action's parameters or witnesses.
 
-    The finer, the less each reads: what a process may do is remembered by what it read.
+    The finer, the less each reads: what a process may do is remembered by the values that it read.
     """
 
     def __init__(self, name: str, k: Any, actions: tuple[tuple[Action, Index], ...]) -> None:
@@ -152,7 +152,7 @@ class SpecProcess(Process):
 
 
 def processes(next_state: Next, k: Any) -> tuple[SpecProcess, ...]:
-    """Return those whose steps make up a next-state relation, in its order; a tuple in it goes choice by choice.
+    """Return the processes that take the steps of a next-state relation, in order; a tuple in it goes choice by choice.
 
     Raises Refusal for parameters that are no text.
     """

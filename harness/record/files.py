@@ -75,7 +75,7 @@ def reason_of(error: Exception) -> str:
 
 
 def each_text(path: Path, what: str, begins: str = "a header line, record the run again") -> Iterator[str]:
-    """Yield the lines of a file, of which there is at least one, without keeping them. Raises Refusal.
+    """Yield the lines of a file, without keeping them; there is at least one line. Raises Refusal.
 
     `begins` says of an empty file what should be there, and what to do.
     """

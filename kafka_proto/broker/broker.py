@@ -1,7 +1,7 @@
 """The broker: its metadata cache, roles, and the log that they share.
 
-It routes messages and carries outcomes out. What a coordinator decides is said in its role; how records are replicated
-and committed, and how a broker hears who leads, in its log: `ReplicatedLog`, or `LocalLog` where leaders stay.
+It routes messages and carries outcomes out. What a coordinator decides is said in its role. How records are replicated
+and committed, and leaders learned, is said in its log: `ReplicatedLog`, or `LocalLog` where leaders stay.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Ghosts:
     """What a coordinator's log would tell of transactions, if it told."""
 
     ongoing: FrozenMap[str, str] = FrozenMap()
-    """By transactional id: the last transaction of which something was added."""
+    """By transactional id: the last transaction to which something was added."""
     causes: FrozenMap[str, str] = FrozenMap()
     """By transactional id: the transaction whose end, or whose time-out, is prepared."""
     committed: frozenset[str] = frozenset()

@@ -73,7 +73,7 @@ class Role:
     parts: tuple[Part[Any], ...]
     """What it keeps."""
     partitions: tuple[str, ...] = ()
-    """The log partitions that are its own: nobody else appends to them."""
+    """The log partitions that are its own: no other role appends to them."""
     loads_at_once: bool = False
     """Whether it serves a partition with what is in its log when it is elected, committed or not.
 
@@ -110,7 +110,7 @@ class Role:
     def timers(self, local: Local) -> Mapping[str, int | None]:
         """Return the timers that are armed, each one's first word its own, and when each fires, in milliseconds.
 
-        None is for one that has no time of its own.
+        None means that a timer has no time of its own.
         """
         return {}
 
@@ -127,7 +127,7 @@ class Role:
         return local
 
     def resigned(self, local: Local, p: str) -> Local:
-        """Return the state in which it serves a partition no longer, or not yet: somebody was elected."""
+        """Return the state in which it serves a partition no longer, or not yet: a leader was elected."""
         return local
 
     def appended(self, local: Local, p: str, record: Any) -> Local:
@@ -148,16 +148,16 @@ class Role:
 
 
 def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
-    """Return to whom of some roles each log partition belongs."""
+    """Return the role that each log partition belongs to."""
     return {p: role for role in roles for p in role.partitions}
 
 
 class Log:
-    """The log partitions of a broker: how records are replicated and committed, and how it hears who leads."""
+    """The log partitions of a broker: how records are replicated and committed, and how it hears of leaders."""
 
     parts: tuple[Part[Any], ...]
     numbered: tuple[Part[Any], ...] = ()
-    """The parts whose incarnation must be durable before the controller hears of it."""
+    """The parts whose incarnation must be durable before it is reported to the controller."""
 
     def __init__(self, name: str, roles: Iterable[Role]) -> None:
         self.name = name
@@ -180,7 +180,7 @@ class Log:
         raise NotImplementedError
 
     def wait(self, local: Local, wanted: Await) -> Effect:
-        """Let somebody wait for a record, and return all that follows from it at once."""
+        """Let a request wait for a record, and return all that follows from it at once."""
         raise NotImplementedError
 
     def carried_out(self, effect: Effect) -> Effect:

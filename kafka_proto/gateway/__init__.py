@@ -2,7 +2,7 @@
 
 `connection` is bytes in and out, without I/O; it is made of `codec` (where a message ends, and its fields, by kio's
 schemas) and `offer` (which APIs and versions there are, by release). `records` reads and writes record batches. `model`
-is a recorded session, as a model that nobody lists.
+is a recorded session, as a model that is not listed.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ RECORDED = (
 
 
 def system() -> System:
-    """Return the model of recorded sessions, which nobody lists."""
+    """Return the model of recorded sessions, which is not listed."""
     return System("gateway", (), recorded=RECORDED)

@@ -72,7 +72,7 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
     tid, producer_id, epoch = owner
     entry = entries.get(tid)
     if entry is None or (entry.producer_id == producer_id and entry.producer_epoch < epoch):
-        return seen  # nobody was given that epoch
+        return seen  # no client was given that epoch
     known = ((entry.producer_id, entry.producer_epoch),)
     return violated(seen, "FencedForAReason", guarantees.fenced_for_a_reason(
         tid, FENCED[error], (producer_id, epoch), known))

@@ -36,7 +36,7 @@ def is_unanswered(api: int, message: codec.Fields) -> bool:
 
 
 class Client:
-    """A connection to a broker. Raises OSError where there is none, or it ends."""
+    """A connection to a broker. Raises OSError if it cannot be made, or ends."""
 
     def __init__(self, host: str, port: int, timeout_seconds: float = 30.0) -> None:
         self._where = (host, port), timeout_seconds

@@ -67,11 +67,11 @@ class Fault:
 class KafkaCluster:
     """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
 
-    `num_partitions` is for topics that clients make without saying how many; `replication_factor` is three where
-    nobody says, or as many as there are brokers. `faults` are a plan: verbs, as
-    `delay EndTxn for_ms=2500; crash b1 at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of
-    a scenario, as `late-end`. Raises OSError where no port is free, ValueError for a release and level that there is
-    not, Refusal for topics, numbers of brokers or of partitions, or a plan that cannot be.
+    `num_partitions` is for topics that clients make without saying how many; `replication_factor` is by default three,
+    or as many as there are brokers. `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1 at_ms=500`,
+    faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises OSError if no
+    port is free, ValueError for an unknown release or level, Refusal for impossible topics, numbers of brokers or of
+    partitions, or plans.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class KafkaCluster:
         return self._begin("lose", request=request, nth=nth)
 
     def duplicate(self, request: str, nth: int = 1) -> Fault:
-        """Take the nth request of a name twice; the second answer goes to nobody."""
+        """Take the nth request of a name twice; the second answer is not delivered."""
         return self._begin("duplicate", request=request, nth=nth)
 
     def crash(self, broker: str, for_ms: int | None = None) -> Fault:

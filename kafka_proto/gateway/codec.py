@@ -51,7 +51,7 @@ class Source:
         return len(self.data) - self.at
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes. Raises Malformed where there are not as many."""
+        """Return the next bytes. Raises Malformed if there are too few."""
         if not 0 <= size <= self.left:
             raise Malformed(f"{size} bytes expected, {self.left} left")
         self.at += size

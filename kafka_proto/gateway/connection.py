@@ -1,8 +1,8 @@
 """One connection of a client, without I/O: bytes go in, requests come out; responses go in, bytes come out in order.
 
-In the manner of h11: whoever owns the socket calls `receive_data`, answers each `Request` by `send`, in any order, and
+In the manner of h11: the owner of the socket calls `receive_data`, answers each `Request` by `send`, in any order, and
 writes what `send` returns. What a broker answers by closing the connection is a `Closed`, once, and the last event.
-ApiVersions is answered here, since it is about the connection: what it says is the offer that the others are held to.
+ApiVersions is answered here, since it is about the connection: what it says is the offer that the others must keep to.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Closed:
 
 @attrs.frozen
 class Received:
-    """What came of some bytes: bytes to be written at once, then events."""
+    """The result of some bytes: bytes to be written at once, then events."""
 
     events: tuple[WireRequest | Closed, ...] = ()
     to_send: bytes = b""

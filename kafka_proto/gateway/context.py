@@ -36,7 +36,7 @@ class Closing(Exception):
 
 @attrs.frozen
 class Refused:
-    """The answer about a partition of which nobody is asked."""
+    """The answer about a partition for which no broker is asked."""
 
     answer: object
 
@@ -66,7 +66,7 @@ class AskedBroker:
         return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.absent)
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions a topic has that clients know, 0 where there is none."""
+        """Return how many partitions a topic has that clients know, 0 if the topic does not exist."""
         return self.cluster.topics.get(topic, 0)
 
     def leader(self, p: str) -> int:
@@ -101,7 +101,7 @@ def number(error: Error) -> int:
 
 
 def wrong_place(here: AskedBroker, topic: str, index: int) -> Error | None:
-    """Return the error for a partition that is not there, or that another broker leads; None where there is none."""
+    """Return the error for a partition that is not there, or that another broker leads; None if neither is so."""
     if not 0 <= index < here.partitions(topic):
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return None if here.cluster.leads(here.name, partition_name(topic, index)) else Error.NOT_LEADER_OR_FOLLOWER
@@ -134,7 +134,7 @@ def answering(kind: Any, **more: Any) -> Api:
 
 
 def at_once(look: Callable[[AskedBroker, WireRequest], Fields]) -> Api:
-    """Return the handler of an API that asks nobody."""
+    """Return the handler of an API that asks no broker."""
 
     @wraps(look)
     def handling(here: AskedBroker, request: WireRequest) -> Handling:

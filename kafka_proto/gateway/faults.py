@@ -1,4 +1,4 @@
-"""Faults as values: which request is hit, what is held back, who is paused. What becomes of it is the host's affair.
+"""Faults as values: which request is hit, what is held back, which broker is paused. The host acts on them.
 
 And what they are about: connections of clients, and requests that brokers have taken of them.
 """
@@ -17,9 +17,9 @@ from kafka_proto.gateway.inputs import Injected
 
 FOREVER = -1
 NO_CONNECTION = -1
-"""Whose answers nobody gets."""
+"""The answers of this connection are not delivered."""
 Token = tuple[int, int]
-"""A connection and the number of its request: who is answered."""
+"""A connection and the number of its request: the client to answer."""
 
 
 @attrs.frozen

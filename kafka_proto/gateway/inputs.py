@@ -120,7 +120,7 @@ class TimedFault:
 
 @attrs.frozen
 class Ended:
-    """A fault ends: what it held goes on, who was down starts."""
+    """A fault ends: what it held goes on, a broker that was down starts."""
 
     number: int
     now: int

@@ -42,7 +42,7 @@ DIGITS = 12
 
 @attrs.frozen
 class Slots:
-    """The state of a session, slot by slot: what came, of which all the rest is made."""
+    """The state of a session, slot by slot: what came, from which all the rest is made."""
 
     inputs: Chunks[Input] = NOTHING
     observed: Observed = Observed()
@@ -76,7 +76,7 @@ def host_of(inputs: Chunks[Input]) -> Host:
 
 
 def step_name(given: Input, outputs: Iterable[Output]) -> tuple[str, tuple[str, ...]]:
-    """Return action and arguments of an input: whom it is about, and a digest of what is to be done, if anything."""
+    """Return action and arguments of an input: its subject, and a digest of what is to be done, if anything."""
     about: tuple[str, ...] = ()
     if isinstance(given, inputs.Opened | inputs.Arrived | inputs.Gone):
         about = (f"c{given.connection}",)

@@ -24,7 +24,7 @@ class Recording:
         self.see(started, [])
 
     def see(self, given: Input, outputs: list[Output]) -> None:
-        """Keep an input with what came of it."""
+        """Keep an input with its result."""
         action, args = step_name(given, outputs)
         label = Step(action, args, detail=", ".join(self._host.said)).label
         self._choices.append(Chosen(label, input=ChosenInput.of(NAME, given)))

@@ -59,7 +59,7 @@ class _Outbox:
 
 
 class Server:
-    """Serves brokers until it is cancelled. `seen` is handed every input with what came of it."""
+    """Serves brokers until it is cancelled. `seen` is handed every input with its result."""
 
     def __init__(self, host: Host, seen: Seen = lambda given, outputs: None, clock: Callable[[], int] = wall_clock_ms,
                  idle_seconds: float = IDLE_SECONDS, most_connections: int = MOST_CONNECTIONS) -> None:
@@ -225,7 +225,7 @@ async def listening(settings: Settings, address: str | None = None) -> tuple[Set
 
 
 Watch = Callable[[Host, Started], Seen]
-"""Is handed the host before anything comes, and returns who sees every input."""
+"""Is handed the host before anything comes, and returns the observer of every input."""
 
 
 @asynccontextmanager

@@ -57,7 +57,7 @@ class Tally(Share):
 
 @attrs.frozen
 class ScenarioVerdict(Share):
-    """The outcome of the runs of a scenario or model, held against what is expected of it."""
+    """The outcome of the runs of a scenario or model, compared with what is expected of it."""
 
     what: str
     title: str

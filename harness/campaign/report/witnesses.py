@@ -27,7 +27,7 @@ class Witness:
     """A trail beside the page, and what the page shows of it."""
 
     trail: str
-    """Where the trail is, as seen from the page's folder; empty, as are the commands, where there is none."""
+    """Where the trail is, as seen from the page's folder; empty, as are the commands, if there is no trail."""
     replay: str
     show: str
     diagram: str | None

@@ -40,7 +40,7 @@ def write_report(
 ) -> Report:
     """Write the page of a campaign, with what changed since another one; equal tables give equal bytes. Refusal.
 
-    `again` judges the stored histories again; where it is None nobody does.
+    `again` judges the stored histories again; with None they are not judged again.
     """
     tables = CampaignTables(spark, store)
     judged = tuple(again(tables)) if again is not None else None

@@ -53,7 +53,7 @@ class Explainer:
     def why(self, action: str, passed: Sequence[Values], spec_passed: Sequence[Values]) -> Json:
         """Return why an action is not possible in the last of some states; those before it are where a run was.
 
-        `spec_passed` are the states of the spec that they stand for; none where there is no spec.
+        `spec_passed` are the states of the spec that they stand for; empty if there is no spec.
         """
         with self._lock:
             found: Json = {"action": action, "model": self._actors.why(action, passed), "spec": None}

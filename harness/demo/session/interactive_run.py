@@ -1,9 +1,9 @@
 """One run that a person decides: what happens next, going back, choosing otherwise, branches, undo. No HTTP, no trio.
 
 A run is at one state of one of its branches. Steps after it are kept until another step is taken there; then a new
-branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed.
-Whoever hosts the state elsewhere asks what to take (`chosen`, `next_kept`, `decide`) and says when it is done (`took`);
-`take`, `forward` and `run` do both. What a step costs does not grow with the run.
+branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed. A
+host that keeps the state elsewhere asks what to take (`chosen`, `next_kept`, `decide`) and says when it is done
+(`took`); `take`, `forward` and `run` do both. What a step costs does not grow with the run.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class InteractiveRun(RunReader):
         self._changed(self.at)
 
     def switch(self, name: str) -> None:
-        """Go to another branch, to where somebody was last."""
+        """Go to another branch, to where the user was last."""
         if name not in self.branches:
             raise Refusal(unknown(f"there is no branch {name!r}", name, self.branches, "the branches are"))
         self.pause()

@@ -1,4 +1,4 @@
-"""What a demo shows: a session that is opened, held against its spec, left for another one, and reopened.
+"""What a demo shows: a session that is opened, checked against its spec, left for another one, and reopened.
 
 `walk` has the verbs that step it. Every verb raises Refusal, with one sentence, where it cannot be done, and then
 nothing has changed.

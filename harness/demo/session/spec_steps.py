@@ -1,6 +1,6 @@
 """What each step of an interactive run is in the spec: a step of it, a stutter, an extension, or outside.
 
-A judge follows the steps on the way to the present, and forgets those that somebody went back over. A response that
+A judge follows the steps on the way to the present, and forgets those that the user went back over. A response that
 counts when it is served changes what the steps since then are, as soon as it is applied: these are judged again.
 """
 

@@ -17,9 +17,9 @@ from harness.simulate.strategies.strategy import RandomStrategy, Strategy, Watch
 
 STRATEGIES = ("random", "pct", "guided")
 WATCHED = 10
-"""Steps a second, unless somebody says otherwise: a run that can be watched."""
+"""Steps a second by default: a run that can be watched."""
 ONE_FAULT_IN = 7
-"""Steps of which one is a fault or its mending, where faults are rare."""
+"""Where faults are rare, one in so many steps is a fault or its mending."""
 FAULTY = (Kind.FAULT, Kind.HEAL)
 ENOUGH = "that is how many it was to take"
 """Why a run ends that took the steps that were asked for."""
@@ -55,7 +55,7 @@ class StrategyRunner:
         self.timetable: Timetable | None = None
 
     def set(self, name: str, seed: int, inject_faults: bool, speed: int, spares: bool) -> None:
-        """Choose who decides from now on. Raises Refusal."""
+        """Choose what decides from now on. Raises Refusal."""
         if name not in STRATEGIES:
             raise Refusal(unknown(f"there is no strategy {name!r} here", name, STRATEGIES, "the strategies are"))
         if not 0 <= speed <= FASTEST:
@@ -113,7 +113,7 @@ class StrategyRunner:
         return only if self.inject_faults else f"{only}, and faults are off"
 
     def decide(self, node: Node, timers: int, own_faults: frozenset[Mending] = frozenset()) -> int:
-        """Return the index of the option to take, or -1 where there is none; `own_faults` are left alone."""
+        """Return the index of the option to take, or -1 if there is no option; `own_faults` are left alone."""
         if self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.begin(self.tables, node)
         self._fresh = False

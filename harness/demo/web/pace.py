@@ -1,4 +1,4 @@
-"""How fast a session goes by itself: the steps of a run a frame, and what is held against the spec between them."""
+"""How fast a session goes by itself: the steps of a run a frame, and what is checked against the spec between them."""
 
 from __future__ import annotations
 

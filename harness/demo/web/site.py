@@ -24,7 +24,7 @@ FIRST = "commit"
 """The tour that is shown first."""
 POLICY = ("default-src 'none'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' data: blob:; worker-src data:; "
           "connect-src blob:; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'")
-"""What the page may load: what is in it, its worker, and the script beside it."""
+"""What the page may load: what is in it, its worker, and the script next to it."""
 NAME = "runtime.js"
 WORKER = STATIC.parent / "worker.js"
 

@@ -32,7 +32,7 @@ class ScoreboardRow:
     missing: tuple[str, ...] = ()
     """Witnesses that no run reached."""
     runs_needed: int = 0
-    """For a repaired twin: the silent runs that were asked for."""
+    """For a repaired twin: the runs without a violation that were asked for."""
     fair_steps: int = 0
     """The steps of the shrunk trail's fair ending, which come after those that it was shrunk to."""
     fair_cycle: bool = False
@@ -50,7 +50,7 @@ class ScoreboardRow:
     ahead: Ahead | None = None
     """Where no run found anything: what a search comes to that ends soon."""
     flawed: str | None = None
-    """For a repaired twin: the scenario that it is the twin of."""
+    """For a repaired twin: the scenario that it repairs."""
     due: float | None = None
     """How often these runs would find the flaw, if it were there and showed as often as it does in that scenario."""
     seconds: float = attrs.field(default=0.0, eq=False)
@@ -74,12 +74,12 @@ class ScoreboardRow:
 
     @property
     def held(self) -> int:
-        """Runs of which each step was held against the spec."""
+        """Runs whose steps were all checked against the spec."""
         return sum(tried.held for tried in self.tried)
 
     @property
     def spec(self) -> str | None:
-        """The model that runs were held against, if they were."""
+        """The model that runs were checked against, if they were."""
         return next((tried.spec for tried in self.tried if tried.spec), None)
 
     @property

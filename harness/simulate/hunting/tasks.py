@@ -1,6 +1,6 @@
 """What a worker of the hunt does: the runs of a scenario under some strategies, and shrinking what they found.
 
-Silent runs are held against the spec by what the driver hands in, since specs are not this room's affair.
+Runs without a violation are checked against the spec by a function that the driver hands in: this room knows no spec.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.simulate.strategies.strategy import Strategy
 from harness.simulate.trails.shrink import Shrunk, perturbing_part, shrink
 
 REFINEMENT = "Refinement"
-"""What a run violates of which a step is none of the spec's."""
+"""What a run violates if one of its steps is none of the spec's."""
 
 
 class Holding(Protocol):
@@ -64,7 +64,7 @@ class Task:
     strategy: str
     runs: int
     held: int = 0
-    """The first so many of them are held against the spec."""
+    """The first so many of them are checked against the spec."""
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class Tried:
     violated: str | None = None
     """What that run violates: a property, `Exception` or `Refinement`."""
     held: int = 0
-    """Runs that were held against the spec."""
+    """Runs that were checked against the spec."""
     spec: str | None = None
     """The name of that spec."""
     seconds: float = attrs.field(default=0.0, eq=False)
@@ -103,7 +103,7 @@ class Finished:
 
 
 def carry_out(tasks: Sequence[Task], hold: Hold | None = None) -> list[Tried]:
-    """Carry out tasks of one scenario; those whose runs do not learn from each other share what they learn of it."""
+    """Carry out tasks of one scenario; runs that do not learn from each other share what they learn of the scenario."""
     shared: _Runs | None = None
     done = []
     with long_lived():

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def counter() -> Any:
-    """Return a counter that workers share with who starts them."""
+    """Return a counter that workers share with the process that starts them."""
     return multiprocessing.get_context("spawn").Value("q", 0)
 
 
@@ -70,7 +70,7 @@ def _share(made: Any) -> None:
 
 
 def count_run() -> None:
-    """Count a run, where somebody counts."""
+    """Count a run, if a counter is shared."""
     if _MADE is not None:
         with _MADE.get_lock():
             _MADE.value += 1

@@ -27,7 +27,7 @@ from harness.simulate.strategies.strategy import UNFAIR, Strategy, Watcher
 FAIR_BOUND = 2_000
 """Steps of a fair ending after which what is still pending counts as never."""
 PAUSE = 256
-"""Steps after which a run looks up: are the tables full, does anybody want to know how far it is, or to stop it?"""
+"""Steps after which a run looks up: are the tables full, should it report how far it is, or stop?"""
 LONG = 10_000
 """Runs that may be longer than this keep their choices in a temporary file."""
 
@@ -190,7 +190,7 @@ class Session:
         return not over and len(self.labels) < self.plan.steps
 
     def choose(self, n: int) -> None:
-        """Hear that somebody else picked an option of the present state, which will be taken next."""
+        """Hear that the caller picked an option of the present state, which will be taken next."""
         if self._timetable is not None:
             self._timetable.choose(self.node, self.node.options, n)
 
@@ -337,7 +337,7 @@ class Session:
             self._raised(error)
 
     def how_it_ends(self, may_go_on: bool) -> str:
-        """Say what the run does for ever, or that it does nothing any more, and who waits for whom."""
+        """Say what the run does for ever, or that it does nothing any more, and which actors wait for which."""
         fair = len(self.labels) - (self.fair_from or 0)
         if self.back_to is not None:
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))

@@ -220,7 +220,7 @@ def trace(call: Callable[[], T]) -> tuple[T, list[Outcome]]:
 def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
     """Carry out a call with tracing on, and put back the trace function that there was (a debugger's, coverage's).
 
-    The garbage collector waits meanwhile: it runs finalizers of anybody's objects, whose conditions are no guards.
+    The garbage collector waits meanwhile: it runs finalizers of any objects, and their conditions are no guards.
     """
     frames: dict[FrameType, _Frame] = {}
 

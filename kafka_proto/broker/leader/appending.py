@@ -20,7 +20,7 @@ from kafka_proto.requests import Error, WriteTxnMarkersRequest
 
 
 def take_unverified(known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int) -> Error:
-    """Take every transactional batch (before KIP-890): a late one opens a transaction that nobody ends."""
+    """Take every transactional batch (before KIP-890): a late one opens a transaction that is never ended."""
     return Error.NONE
 
 
@@ -94,7 +94,7 @@ def check_sequence_verified(known: ProducerState, batch: RecordBatch, verificati
 
 
 def check_sequence_from_zero(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
-    """Let a producer of which nothing is remembered begin at 0 only, where the leader adds the partition itself."""
+    """Let an unknown producer begin at 0 only, where the leader adds the partition itself."""
     if verification is not None and verification.adds_partition and batch.base_sequence != 0 and not known.batches:
         return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     return check_sequence_verified(known, batch, verification)

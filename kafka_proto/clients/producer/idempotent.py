@@ -21,7 +21,7 @@ def retried(producer: Producer, batch: Batch) -> Producer:
 
 
 def acknowledged(family: Family, producer: Producer, batch: Batch) -> Producer:
-    """Return a producer one of whose batches is in its partition."""
+    """Return a producer with a batch that is in its partition."""
     known = producer.sequences[batch.partition]
     if known.producer_epoch == batch.producer_epoch:
         last = batch.after(batch.base_sequence - 1)
@@ -57,7 +57,7 @@ def waits_for_others(family: Family, producer: Producer, batch: Batch) -> bool:
 
 
 def timed_out(family: Family, producer: Producer, batch: Batch) -> Producer:
-    """Give up a batch of which nobody knows whether a leader has it: what is new waits until that is known."""
+    """Give up a batch whose fate is unknown: new batches wait until it is known whether a leader has it."""
     known, left = producer.sequences[batch.partition], producer.with_batch(batch.number, None)
     if known.producer_epoch == batch.producer_epoch:
         waits = attrs.evolve(known, unresolved=max(known.unresolved, batch.after(batch.base_sequence)))

@@ -83,7 +83,7 @@ def _refused(
 ) -> int | None:
     """Return the error of a request that is refused as a whole, or None: a broker throws before it appends anything.
 
-    One that verifies looks at the producers of all batches, which must be one, and cannot be read in one that is short.
+    If it verifies, it looks at the producers of all batches, which must be one; they cannot be read in a short batch.
     """
     try:
         has_transaction = any(records.is_transactional(data) for _, _, data in produced(message))

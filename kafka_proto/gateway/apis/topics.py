@@ -25,7 +25,7 @@ TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type
 
 @at_once
 def metadata(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say which topics there are; one that is asked for by name is made, where client and broker let it."""
+    """Say which topics there are; a topic that is asked for by name is made, if client and broker allow it."""
     wanted = request.message["topics"]
     names = [topic["name"] for topic in wanted or ()]
     if wanted is None or (request.version == 0 and not names):
@@ -73,7 +73,7 @@ def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
 
 @at_once
 def find_coordinator(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say who coordinates a group or a transactional id; from version 4 on for several keys."""
+    """Return the coordinator of a group or a transactional id; from version 4 on for several keys."""
     message = request.message
     kind = message.get("key_type", GROUP)
     if request.version < 4:

@@ -1,6 +1,6 @@
 """The verbs of a demo in a terminal that open something else, and those that read and write files.
 
-A file appears complete or not at all, and one that is there is replaced only by who says so.
+A file appears complete or not at all, and an existing one is replaced only on request.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def choices(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
 
 
 def run(console: Console, words: list[str]) -> None:
-    """Let the strategy decide; whoever hosts the console takes the steps."""
+    """Let the strategy decide; the console's host takes the steps."""
     steps = int(words.pop(0)) if words and words[0].isdecimal() else None
     if words[:1] == ["until"]:
         until = ":".join(words[1:])
