@@ -190,7 +190,7 @@ def compaction_completes(view: View) -> Reason:
 
 
 def readers_catch_up(view: View, readers: tuple[str, ...]) -> Reason:
-    """Say which reader lacks the latest value of which key."""
+    """Say which reader lacks the latest value of some key."""
     local = broker_of(view)
     for name in readers:
         reader: CompactedReaderState = view[name]

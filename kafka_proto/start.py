@@ -56,7 +56,7 @@ def clash() -> str | None:
 
 
 def _place(package: str) -> Path | None:
-    """Return where a package would be imported from: its folder, or its file; None where there is nothing."""
+    """Return where a package would be imported from: its folder, or its file; None if it is not found."""
     found = find_spec(package)
     if found is None:
         return None

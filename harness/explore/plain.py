@@ -1,7 +1,7 @@
 """A plain breadth-first traversal over the reference semantics: slow, short, and the oracle for everything faster.
 
-What is done with the states is up to whoever iterates over it: `graph_file` keeps all of the graph; the search and the
-graph that the faster ones are tested against check properties and count, in `tests/support`.
+The caller decides what is done with the states: `graph_file` keeps all of the graph; the search and the graph that the
+faster ones are tested against check properties and count, in `tests/support`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A short search, for whoever made runs and found nothing: does one of every state end soon, and with what?"""
+"""A short search, after runs that found nothing: does one of every state end soon, and with what?"""
 
 from __future__ import annotations
 

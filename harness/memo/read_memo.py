@@ -1,6 +1,6 @@
 """Functions of a view that are remembered by the values of the slots that they read, in the order in which they do.
 
-`ReadTree` is the memory. Who walks down it looks up the ids himself, as states differ: a tuple of ids here, one packed
+`ReadTree` is the memory. Its users look up the ids themselves, as states differ: a tuple of ids here, one packed
 integer in `explore/packed`.
 """
 

@@ -35,7 +35,7 @@ def brief(value: Value) -> str:
 
 
 def brief_message(message: Message, who: str = "") -> str:
-    """Return a message as `Type who field...`; `who` is whoever is worth naming: its source, its destination."""
+    """Return a message as `Type who field...`; `who` is the name worth showing: its source, its destination."""
     return " ".join([message.type, *([who] if who else []), *_words(message, nested="named")])
 
 

@@ -158,7 +158,7 @@ def _rows(
 
 
 def _source(number: Mapping[str, int], flight: Flight) -> str:
-    """The column a flight leaves: its sender's, or its destination's where nobody in the picture sent it."""
+    """The column a flight leaves: its sender's, or its destination's if its sender is not in the picture."""
     return flight.source if flight.source in number else flight.dest
 
 

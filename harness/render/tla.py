@@ -297,7 +297,7 @@ def _plain(text: str) -> str:
 
 
 def _module(model: Model, extends: str | None) -> TlaModule:
-    """Return the module that a model's runs are behaviours of. Raises Refusal where nobody says which."""
+    """Return the module that a model's runs are behaviours of. Raises Refusal if none is known."""
     found = module_of(model.name, model.sizes, model.settings)
     if found is None:
         raise Refusal(f"no TLA+ module is known that {model.name} was written after; export the run in another form")

@@ -226,7 +226,7 @@ def _tree(file: str) -> ast.Module | None:
 
 
 def _inside(node: ast.AST | None) -> Iterator[ast.AST]:
-    """Yield a node, and all below it; nothing where there is none."""
+    """Yield a node, and all below it; nothing without a node."""
     return iter(()) if node is None else ast.walk(node)
 
 

@@ -170,7 +170,7 @@ class Refiner:
         return self.taken_step(option.process, step, option.edge(node.state).effects.lost if step.sent else ())
 
     def taken_step(self, process: str, step: Step, lost: tuple[Message, ...]) -> Taken:
-        """Return a step of the actors as a step of a run; `lost` is what nobody got of what it sent."""
+        """Return a step of the actors as a step of a run; `lost` is what it sent in vain."""
         return self._taken(process, step.action, step.label, step.consumed, step.sent, lost)
 
     def first_ghost(self) -> int:

@@ -1,4 +1,4 @@
-"""The hunt's silent runs held against their spec as they are made."""
+"""The hunt's runs without a violation, checked against their spec as they are made."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class SpecWays:
         self._refinement = refinement
         self._known: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
         self._found: dict[tuple[Any, ...], dict[tuple[int, str], None]] = {}
-        """Processes of the spec and actions that were ways, by the slots that changed and who may not be one."""
+        """Processes of the spec and actions that were ways, by the slots that changed and the processes excluded."""
         self.possible: set[str] = set()
         """The actions that the spec could take in the states that were left."""
         self._everyone = {process.name: n for n, process in enumerate(refinement.spec.everyone())}
@@ -85,7 +85,7 @@ class SpecWays:
         return None
 
     def _note(self, node: Node, after: Ids, barred: frozenset[str], action: str) -> None:
-        """Note who in the spec made a step."""
+        """Note the spec's process that made a step."""
         before, changed = node.state, differences(node.state, after)
         for option in node.options:
             if option.action == action and leads(before, option, after):

@@ -92,7 +92,7 @@ def value_of(node: ast.expr, scope: dict[str, Any]) -> Any:
 
 
 def _bind(target: ast.expr, item: Any) -> dict[str, Any]:
-    """Return the variables that a target of a loop binds. Raises ValueError for one that is no name or tuple."""
+    """Return the variables that a target of a loop binds. Raises ValueError for a target that is no name or tuple."""
     if isinstance(target, ast.Name):
         return {target.id: item}
     if isinstance(target, ast.Tuple):

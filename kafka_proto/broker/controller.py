@@ -123,7 +123,7 @@ class ClusterController(Actor[Local]):
         return self.announced("ElectLeader", (b, p), local, p, quorum.changed(before, b, before.isr))
 
     def after_failure(self, q: Quorum, eligible: Isr, b: str) -> Partition:
-        """Elect somebody where nobody leads: a member of the ISR, or (KIP-966) who left it last rather than `b`."""
+        """Elect a leader if a partition has none: a member of the ISR, or (KIP-966) the last to leave it, not `b`."""
         if q.leader is None:
             q = quorum.elect(q, min(q.isr)) or q
             if q.isr == {b} and eligible:

@@ -98,7 +98,7 @@ def record_at(
 
 @contextmanager
 def _connected(host: str, port: int) -> Iterator[Client]:
-    """Give a connection to a broker. Raises Refusal where nobody answers as one."""
+    """Give a connection to a broker. Raises Refusal if no broker answers."""
     try:
         with Client(host, port) as client:
             yield client

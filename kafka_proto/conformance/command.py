@@ -31,7 +31,7 @@ NEEDS_GATEWAY = "the extra `gateway`: pip install 'kafka-proto[gateway]'"
 ALL = ("all", "", "")
 """The last row of the table, behind those of releases, which are numbers."""
 MOST_SHOWN = 20
-"""Records whose differences are printed, and differences of each."""
+"""How many records have their differences printed, and how many of each."""
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:

@@ -1,7 +1,7 @@
-"""A player of records: each request to brokers, each note as what happened in between, and a look at what is left.
+"""A player of records: each request to brokers, each note as what happened in between, and a look at the state after.
 
-Who answers, and how time passes there, is said by those that derive from it: brokers in process, or over the wire.
-Notes are read by their words. Producer ids and members differ from run to run: they have names by order of appearance.
+How brokers answer, and how time passes there, is said by subclasses: brokers in process, or over the wire. Notes are
+read by their words. Producer ids and members differ from run to run: they have names by order of appearance.
 """
 
 from __future__ import annotations
@@ -162,11 +162,11 @@ class ClusterMarkers:
         self._errors = {str(partition_index(name)): error.value for name, error in self._cluster.deliver_held()}
 
     def lose(self) -> None:
-        """Let what is held be taken, and nobody hear the answers: who sent it asks again later."""
+        """Let held requests be taken and their answers be lost: the senders ask again later."""
         self._copies(self._cluster.held)
 
     def again(self) -> None:
-        """Deliver what is held, and then all that was delivered last once more, for whose answers nobody waits."""
+        """Deliver what is held, and then all that was delivered last once more, without waiting for those answers."""
         if self.is_holding():
             self.deliver()
         self._copies(self._sent)
@@ -278,13 +278,13 @@ class Player:
         return {}
 
     def _deliver(self, kind: str) -> None:
-        """Let markers go: once, twice, or so that whoever sent them hears nothing and sends them again."""
+        """Let markers go: once, twice, or so that their sender hears nothing and sends them again."""
         self._holds = False
         if isinstance(self._markers, ClusterMarkers) and kind == "twice":
             self._markers.again()
         elif isinstance(self._markers, ClusterMarkers) and kind == "lost":
             self._markers.lose()
-            for _ in range(2):  # whoever waits for the answer notices, and asks again
+            for _ in range(2):  # the sender that waits for the answer notices, and asks again
                 self.pass_ms(RETRY_MS)
         elif self._markers is not None:
             self._markers.deliver()

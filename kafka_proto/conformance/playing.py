@@ -77,7 +77,7 @@ class PlayedCluster(RunningCluster):
         return attrs.evolve(first, transactions=tuple(sorted(each for one in answers for each in one.transactions)))
 
     def begin(self, request: object) -> int:
-        """Ask whom a client would ask, and return the number of the request."""
+        """Ask the broker that a client would ask, and return the number of the request."""
         return self.send(request, self._whom(request), CLIENT)
 
     def answer(self, number: int) -> Any:

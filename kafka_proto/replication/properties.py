@@ -64,14 +64,14 @@ def disagreement(view: View, leader: str, replica: str, where: str) -> Reason:
 
 
 def leader_in_isr(view: View) -> Reason:
-    """`LeaderInIsr` as written: somebody leads, and is in the quorum's ISR."""
+    """`LeaderInIsr` as written: there is a leader, and it is in the quorum's ISR."""
     if view.at("quorumState", "leader") is None:
         return f"nobody leads, so the leader is not in the quorum's ISR {members(view.at('quorumState', 'isr'))}"
     return leader_in_isr_or_none(view)
 
 
 def leader_in_isr_or_none(view: View) -> Reason:
-    """`LeaderInIsrOrNone`: whoever leads is in the quorum's ISR."""
+    """`LeaderInIsrOrNone`: the leader, if any, is in the quorum's ISR."""
     leader, isr = view.at("quorumState", "leader"), view.at("quorumState", "isr")
     return None if leader is None or leader in isr else f"{leader} leads the quorum but its ISR is {members(isr)}"
 

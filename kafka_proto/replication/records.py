@@ -53,7 +53,7 @@ AnyLog = Sequence[WrittenRecord]
 
 @attrs.frozen
 class LeaderAndIsrRequest:
-    """What the controller tells replicas: the leader (None: nobody), its epoch, and the in-sync replicas."""
+    """What the controller tells replicas: the leader (None: no leader), its epoch, and the in-sync replicas."""
 
     leader: str | None
     leader_epoch: int

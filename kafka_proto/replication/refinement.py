@@ -111,7 +111,7 @@ def of_async_isr(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[M
     }
     proposals -= lapsed
     now = message(q.isr, q.partition_epoch)
-    left = (  # those who were out of the ISR before anybody led have left it one by one, in the module
+    left = (  # in the module, those that were out of the ISR before the first leader have left it one by one
         message(frozenset(k.replicas) - frozenset(missing[:n]), n - offset) for n in range(1, len(missing) + 1)
     )
     state["requests"] = frozenset(message(p.new_isr, p.partition_epoch) for p in proposals)
@@ -157,7 +157,7 @@ class ReplicationGhost:
 def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
     """Return the last leader epoch that a run can reach.
 
-    The first election, one for each perturbation, and one more where it leaves nobody leading; so for each restart.
+    The first election, one for each perturbation, and one more if it leaves no leader; so for each restart.
     """
     crashes = faults.crash + sum(timed.kind == "crash" for timed in faults.timed)
     return sizes["elections"] + 2 * sizes["fencings"] + 2 * crashes

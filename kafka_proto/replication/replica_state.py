@@ -43,12 +43,12 @@ class ReplicaVersion:
     may_expand: Callable[[int, int, AnyLog, int], bool]
     """Whether a follower may be let into the ISR, by its end offset, and what its leader holds."""
     counted: Callable[[Isr, Isr], Isr]
-    """Whom the high watermark is about, from the ISR and the proposed one."""
+    """The members that the high watermark is about, from the ISR and the proposed one."""
 
 
 @attrs.frozen
 class Replica:
-    """The constants of a replica: who it is, of which partition, and by which rules."""
+    """The constants of a replica: its name, its partition, and its rules."""
 
     name: str
     version: ReplicaVersion
@@ -100,10 +100,10 @@ class ReplicaState:
     correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "part", "broker_epoch"))
     followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
-    """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""
+    """Requests that have no answer yet: no record, no leader, or an epoch that this replica does not know."""
     proposal: messages.AlterPartitionRequest | None = volatile(default=None)
     callbacks: tuple[tuple[int, Value], ...] = volatile(default=(), metadata=fresh("produce", "beside"))
-    """Offset and callback of the records whose commit somebody waits for."""
+    """Offset and callback of the records whose commit a client waits for."""
     flushed: int = persisted(default=0)
     """Up to which offset the log is safe from a crash, for a host that flushes its log later than it says so."""
     registering: bool = volatile(default=False)
@@ -117,7 +117,7 @@ class ReplicaState:
 
 @attrs.frozen
 class Completed:
-    """A record that somebody waits for: what became of it."""
+    """A record that a client waits for: its outcome."""
 
     callback: Value
     error: Error

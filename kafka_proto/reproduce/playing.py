@@ -45,7 +45,7 @@ class Crashed(Exception):
 
 @attrs.define
 class Librdkafka:
-    """The program that makes the calls. It is killed in the end: nobody waits for calls that were given up."""
+    """The program that makes the calls. It is killed in the end: calls that were given up are not waited for."""
 
     process: trio.Process
     waiting: dict[int, tuple[trio.Event, list[str]]] = attrs.field(factory=dict)
@@ -158,7 +158,7 @@ class Application:
 
 @attrs.frozen
 class Played:
-    """What came of it."""
+    """The result of it."""
 
     ledger: ApplicationLedger
     logs: Mapping[str, ObservedLog]

@@ -93,7 +93,7 @@ class ProduceResponse:
 
 @attrs.frozen
 class DescribeProducersRequest:
-    """Whom a partition knows as its producers (KIP-664)."""
+    """The producers that a partition knows (KIP-664)."""
 
     version: int
     partition: str

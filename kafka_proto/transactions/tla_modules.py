@@ -134,4 +134,4 @@ MODULES: Mapping[str, ModuleOf] = {
     "transactions/gist": gist,
     "transactions/repaired": diary_02,
 }
-"""Nobody has published diary 02 with the repairs, which has no setting that says so."""
+"""Diary 02 with the repairs is not published, and has no setting that says so."""

@@ -101,4 +101,4 @@ DEPARTURES = (
 """Ids of docs/models/transactions.md. S1 is in all three specs, S2 in diary 02, S3 in it and the gist, S4 and S5 in
 the gist, S6 in diary 01."""
 REPAIRED = attrs.evolve(departed(DIARY_02, DEPARTURES, "S1,S2,S3"), name="repaired")
-"""What coordinators of whole transactions are held against."""
+"""What coordinators of whole transactions are checked against."""

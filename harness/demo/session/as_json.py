@@ -112,7 +112,7 @@ def enabled_json(index: int, option: Option, lanes: Sequence[str], in_flight: Me
     step = option.choice.step
     message = step.subject
     sent = in_flight.find(message, step.action == "Release") if message is not None else None
-    others = () if option.is_timer else step.args  # a timer is of the one that it fires at, whoever is waited for
+    others = () if option.is_timer else step.args  # a timer belongs to the actor that it fires at, not to its arguments
     who = dict.fromkeys(name for name in (lifeline_of(lanes, option.process, step), *others) if name in lanes)
     return {
         "index": index, "label": option.label, "action": step.action, "args": list(step.args),

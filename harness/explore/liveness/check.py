@@ -1,7 +1,7 @@
 """Temporal properties under fairness, on the graph of all reachable states: a property holds, or here is a lasso.
 
 A lasso is a way from an initial state and a cycle that goes on for ever; an empty cycle stands for staying in the last
-state. The lassos are looked for in what is left of the graph when all that cannot go on fairly is taken away
+state. The lassos are looked for in the graph that remains when all that cannot go on fairly is taken away
 (`fairness.Components`); which states are to be looked at depends on the form of the property:
 
     <>[]P   a cycle with a state without P, anywhere

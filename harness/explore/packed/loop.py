@@ -74,7 +74,7 @@ class LevelSizes(Protocol):
 
     @property
     def depth(self) -> int:
-        """The levels there are, one that is being made included."""
+        """The levels so far, including the level that is being made."""
         return len(self.ends)
 
     def size(self, number: int) -> int:

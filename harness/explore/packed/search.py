@@ -109,7 +109,7 @@ class Search:
         """Set from outside, by a signal: the search stops where it can go on later."""
         self.interrupted = False
         self.limit: str | None = None
-        """What ended the search early: `states` or `memory`, or what whoever set `wants_stop` says besides."""
+        """What ended the search early: `states` or `memory`, or the reason of the caller that set `wants_stop`."""
 
     def _engine(self, engine: str) -> str:
         if self.saved is not None:

@@ -1,7 +1,7 @@
 """Partial order: in which states the steps of some actors are enough, and those of the others can wait.
 
 `Order.enough` chooses actors P for a state, so that whatever the others do while P waits commutes with all that P can
-do: nobody else may send to them, crash them or cut them off, and what they send does not depend on what happens
+do: no other actor may send to them, crash them or cut them off, and what they send does not depend on what happens
 meanwhile. Then a run that goes on without P can be begun with a step of P, and one that takes a step of P anywhere can
 take it first; docs/inside/search.md has the argument. What the others may do comes from `Futures`, which has seen a
 part of it only: choices are looked at again, with `Order.holds`, when a search has seen the rest.
@@ -70,7 +70,7 @@ class Order:
             self._touches.append(sum(1 << self._actors[name] for name in names_of))
         index = known.index
         self._owner = {n: place for place, slots in enumerate(self.futures.slots) for n in slots}
-        """Whose a slot is; those that are nobody's are not here."""
+        """The owner of a slot; slots without an owner are not here."""
         for name, place in self._actors.items():
             for inbox in model.inboxes[name]:
                 self._owner[index[inbox.slot]] = place
@@ -284,7 +284,7 @@ class Order:
         return self.futures.without(inside, here.nodes, under_way, here.dangers.hit & ~inside, here.has_timers)
 
     def _odd(self, way: Way) -> bool:
-        """Say whether a step reads or writes what is nobody's, budgets aside, so that others may depend on it."""
+        """Say whether a step reads or writes a slot without owner, budgets aside, so that others may depend on it."""
         found = self._is_odd.get(way)
         if found is None:
             index, owner, budgets = self._known.index, self._owner, self._budgets

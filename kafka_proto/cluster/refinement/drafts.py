@@ -26,7 +26,7 @@ from kafka_proto.cluster.refinement.departures import EVERY
 
 @attrs.frozen
 class CoordinatorNames:
-    """The constants: who there is, which partition an id has, and the departures that are expected, in their order."""
+    """The constants: the actors, the partition of each id, and the departures that are expected, in their order."""
 
     brokers: tuple[str, ...]
     txn_log_partitions: tuple[str, ...]

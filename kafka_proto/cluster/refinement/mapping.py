@@ -51,7 +51,7 @@ from kafka_proto.requests import (
 
 NAME = "transactions/diary-02/coordinators"
 GIVEN = ("tc_log_metadata", "tc_log", "pid_source")
-"""The environment's variables: who leads, what the log has, and the next free producer id."""
+"""The environment's variables: the leaders, what the log has, and the next free producer id."""
 OF_THE_SPEC: Next = (
     receive_init_pid_request, receive_add_partitions_request, commit_txn_log_append, (elect_leader, become_follower),
 )
@@ -143,7 +143,7 @@ def serves_of(state: CoordinatorState) -> bool:
 
 
 def logged(kept: Kept) -> FrozenMap[str, LoggedEntries]:
-    """Return the last entries of each transactional id in a log of which so many records are committed."""
+    """Return the last entries of each transactional id in a log with so many committed records."""
     records, committed = kept
     found: dict[str, LoggedEntries] = {}
     for at, record in enumerate(records):

@@ -1,4 +1,4 @@
-"""Which entry commits next, what its commit sets off, and who completes a transaction that is prepared."""
+"""Which entry commits next, what its commit sets off, and which coordinator completes a prepared transaction."""
 
 from __future__ import annotations
 
