@@ -56,7 +56,7 @@ def main() -> NoReturn:
 
 
 def _forget_stdout() -> None:
-    """Keep the interpreter from writing what is left to an output that does not take it."""
+    """Keep the interpreter from writing its buffered output to a stream that does not take it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

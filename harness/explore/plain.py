@@ -28,8 +28,7 @@ class Traversal:
         self._numbers: dict[Hashable, int] = {}
         self._ahead: deque[State] = deque()
         self.initial = tuple([self._number(state) for state in model.initial_states()])
-        """The number of each of `Model.initial_states()`, in its order: one that is there twice has its number twice.
-        """
+        """The number of each of `Model.initial_states()`, in its order: a state that is there twice has it twice."""
 
     def __len__(self) -> int:
         """Return how many states were met so far."""

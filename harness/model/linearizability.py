@@ -103,7 +103,7 @@ def _after(calls: Calls, noted: tuple[Called | Answered, ...]) -> Calls:
 
 
 def _answered(calls: tuple[Call, ...]) -> int:
-    """Return how many calls there are up to the last one that is answered."""
+    """Return how many calls there are up to the last answered one."""
     return max((n for n, call in enumerate(calls, 1) if call.answer), default=0)
 
 

@@ -111,7 +111,7 @@ class Model:
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     settings: Mapping[str, str] = attrs.field(factory=dict)
     symmetric: tuple[tuple[str, ...], ...] = ()
-    """Sets of interchangeable names: renaming within one changes nothing but names."""
+    """Sets of interchangeable names: renaming within one changes only names."""
     types: tuple[type, ...] = ()
     """The attrs classes that occur in states and messages, for reading recorded values back by the classes' names."""
     view_hides: tuple[str, ...] = ()

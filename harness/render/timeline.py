@@ -30,7 +30,7 @@ class Flight:
     source: str
     sent_at: int
     end: str = UNDER_WAY
-    """`received`, `lost` (nobody could hear it, or a crash), `dropped` (a fault took it), `merged` or `under way`."""
+    """`received`, `lost` (it could not be heard, or a crash), `dropped` (a fault took it), `merged` or `under way`."""
     ended_at: int | None = None
     held_at: int | None = None
     """The step from which it was delayed."""

@@ -183,7 +183,7 @@ class Rejudge:
         self.recall = Recall(model, tables, Refiner(model, tables, True) if model.refinement is not None else None)
 
     def recorded(self, history: History) -> JudgedFile:
-        """Judge a history without what is remembered, and remember nothing but what the tables do."""
+        """Judge a history without what is remembered, and remember only what the tables do."""
         scan = Scan(self.recall.tables, self.recall.refiner, history.header)
         return _judged(scan, history.events, NO_FILE, "history", history.header, history.end, None)
 

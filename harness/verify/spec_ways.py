@@ -75,7 +75,7 @@ class SpecWays:
         return found
 
     def _hasty(self, before: Ids, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
-        """Return a way of one step, if one is found by asking who made such a step before; None says nothing."""
+        """Return a way of one step, if a process that made such a step before has one; None says nothing."""
         changed = differences(before, after)
         with suppress(Exception):  # a spec that fails is for the search to report
             for process, action in self._found.get((changed, barred), ()):

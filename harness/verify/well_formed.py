@@ -63,7 +63,7 @@ class Consistency:
         """Ends of operations that have not begun in the run so far, by name; those that never begin take one step."""
 
     def take(self, n: int, at_us: int | None, op: Mapping[str, Any] | None, wrong: Iterable[tuple[str, str]]) -> None:
-        """Take in event n, of which it is known which rules about states and steps it breaks, and how."""
+        """Take in event n, knowing which rules about states and steps it breaks, and how."""
         for rule, sentence in wrong:
             self._keep(self._odd, Oddity(n, sentence, rule))
         if at_us is not None:

@@ -19,8 +19,8 @@ from kafka_proto.log import Marker, PartitionLog, RecordBatch, batches_between
 MOST_NUMBERED = 9
 """Names and numbers of offsets have one digit."""
 REMEMBERED = 1_000
-"""Logs of which it is remembered what they tell: several slots and the next states hold the same log. More would only
-keep logs of earlier runs in memory, beyond what a driver's tables may use."""
+"""Logs whose ghosts are remembered: several slots and the next states hold the same log. More would only keep logs of
+earlier runs in memory, beyond what a driver's tables may use."""
 
 
 @attrs.frozen

@@ -27,7 +27,7 @@ IDLE = ""
 REFUSED = "refused"
 """The operation of a call that is refused."""
 GROUP = "G"
-"""Whose offsets of the first partition an application commits with its transactions."""
+"""The group whose offsets of the first partition an application commits with its transactions."""
 
 
 @attrs.frozen

@@ -1,7 +1,7 @@
 """P1 to P11, what transactions guarantee, each decided here alone: of a simulation, behind a wire, of a broker's logs.
 
 Pure functions of what was seen: what markers ended in partitions, what was acknowledged, what applications were told,
-what brokers keep. Each returns nothing, or a reason that says who and where, so that it can be checked by hand.
+what brokers keep. Each returns nothing, or a reason that names actor and place, so that it can be checked by hand.
 """
 
 from __future__ import annotations

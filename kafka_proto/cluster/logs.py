@@ -122,7 +122,7 @@ def kept_by_replica(state: ReplicaState) -> Kept:
 
 
 def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
-    """Return who may lead a partition in the controller's eyes, who was elected first, each with its broker epoch."""
+    """Return the brokers that the controller lets lead a partition, the elected one first, with broker epochs."""
     quorum = known.quorum
     names = sorted(quorum.isr, key=lambda name: (name != quorum.leader, name))
     return tuple((name, quorum.broker_epochs[name]) for name in names)

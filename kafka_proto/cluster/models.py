@@ -1,4 +1,4 @@
-"""The models `kafka/*`: a release of the brokers each, with clients of any family beside them."""
+"""The models `kafka/*`: a release of the brokers each, with clients of any family."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class RunningActors:
         self._states[name] = local
 
     def _fire(self, name: str, timer: str) -> None:
-        """Do what an armed timer makes a broker do; one that is about several followers goes on until it has none."""
+        """Do what an armed timer makes a broker do; if it is about several followers, go on until it has none."""
         kind, _, dest = timer.partition(" ")
         if kind == REQUEST_TIMEOUT and self._waits(name, dest):  # what is on its way is lost with the connection
             self.held = [each for each in self.held if (each.source, each.dest) != (name, dest) or not marks(each)]

@@ -290,7 +290,7 @@ class Player:
             self._markers.deliver()
 
     def _after(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is left behind, of the transactional ids and partitions that the record looks at."""
+        """Return the state after a step, of the transactional ids and partitions that the record looks at."""
         seen = dict(recorded)
         if "coordinator" in recorded:
             seen["coordinator"] = {tid: self._settled(tid) for tid in recorded["coordinator"]}

@@ -86,7 +86,7 @@ def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
 def held_against(
     version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
 ) -> Callable[[], Refinement] | None:
-    """Return what builds the refinement, None where there is none: docs/reference/limits.md says why."""
+    """Return what builds the refinement, or None if there is no refinement: docs/reference/limits.md says why."""
     if settings["flush"] != "each" or settings["election"] != "clean":
         return None
     if version == "async-isr":

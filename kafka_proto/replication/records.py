@@ -10,7 +10,7 @@ import attrs
 from harness.model import Value
 
 NIL = -1
-"""The leader epoch of who has not heard of any, and what the spec's log holds at an offset that is not written."""
+"""The leader epoch of a replica that has not heard of any, and the record at an unwritten offset in the spec's log."""
 
 Isr = frozenset[str]
 

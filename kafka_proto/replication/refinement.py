@@ -1,9 +1,9 @@
-"""What a state of replication's actors is in the terms of their version's module, so that runs can be held against it.
+"""What a state of replication's actors is in the terms of their version's module, so that runs can be checked.
 
-One mapping serves the five versions whose modules build on KafkaReplication; AsyncIsr has its own. Its
-leader is a constant: here it is who is elected first, under the name `r1` (the two change names). The mapping is about
-the time in which that leads. From then on its state stays as it is, and steps are not judged any more. A follower's
-offset is the highest one that the leader has heard of. A partition epoch is a version.
+One mapping serves the five versions whose modules build on KafkaReplication; AsyncIsr has its own. Its leader is a
+constant: here it is the first leader, under the name `r1` (the two change names). The mapping is about the time in
+which that leads. From then on its state stays as it is, and steps are not judged any more. A follower's offset is the
+highest one that the leader has heard of. A partition epoch is a version.
 
 In the others a record is identified by its leader epoch, offset and value, and numbered as it first appears. A replica
 that looks up where to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and

@@ -65,7 +65,7 @@ class Replica:
 
 @attrs.frozen
 class Follower:
-    """What a leader has heard of a follower in its epoch: up to where it holds the log, as of which request."""
+    """What a leader has heard of a follower in its epoch: up to where it holds the log, and by which request."""
 
     end_offset: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "key"))

@@ -1,7 +1,7 @@
 """The versions of the transaction protocol: diaries 01 and 02 as published, the gist, and departures from them.
 
-A version lists its decisions; one that is registered in `kafka_proto.transactions.models` is a model. A flaw of the
-published specs is mended by a departure in one place, and nothing else changes.
+A version lists its decisions; a version that is registered in `kafka_proto.transactions.models` is a model. A flaw of
+the published specs is mended by a departure in one place, and nothing else changes.
 """
 
 from __future__ import annotations

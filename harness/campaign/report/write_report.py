@@ -1,4 +1,4 @@
-"""The report of a campaign: its page, and the witnesses beside it."""
+"""The report of a campaign: its page, and the witnesses next to it."""
 
 from __future__ import annotations
 

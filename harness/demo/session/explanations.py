@@ -25,7 +25,7 @@ WALKS, WALKED = 8, 60
 NEAR = 100
 """Other states near the one in question, and near the initial ones, in which it is looked up, too."""
 MOST_SHOWN = 12
-"""Instances of an action of which it is said why they are not possible."""
+"""How many instances of an action are explained, if they are not possible."""
 
 Values = tuple[Value, ...]
 """A state: the values of the slots in their order."""

@@ -86,7 +86,7 @@ class LiveSession(InteractiveRun):
         del self._held.mementos[:-MOST_UNDONE]
 
     def undo(self) -> None:
-        """Go back to before the last verb: in this session, or to the one that was left for it."""
+        """Go back to before the last verb: in this session, or to the session that was left by it."""
         last = self._held.mementos[-1] if self._held.mementos else None
         if not isinstance(last, LeftSession):
             super().undo()

@@ -111,7 +111,7 @@ class StepJudge:
         return self._fresh >= length
 
     def judge(self, most: int) -> int | None:
-        """Judge at most so many steps; return the first one that is something else than before, or None."""
+        """Judge at most so many steps; return the first step whose verdict has changed, or None."""
         first = None
         for n in range(self._fresh, min(self._fresh + most, len(self._path))):
             before = self._path[n].as_json

@@ -44,7 +44,7 @@ def recording_in(text: str) -> str:
 def page(
     answers: str, title: str, data: Mapping[str, str], policy: str, said: Mapping[str, str] | None = None
 ) -> str:
-    """Return the page with all its files inside; `answers` says who answers it, as in `api.js`.
+    """Return the page with all its files inside; `answers` says what answers it, as in `api.js`.
 
     `data` are texts that its scripts find by their ids. They are for the page's own scripts, and must not hold `<`.
     What is `said` stands with the page, by name.

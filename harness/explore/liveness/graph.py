@@ -39,7 +39,7 @@ class StateGraph:
     """
 
     initial: Any
-    """The number of each of `Model.initial_states()`, in its order: one that is there twice has its number twice."""
+    """The number of each of `Model.initial_states()`, in its order: a state that is there twice has it twice."""
     sources: Any
     targets: Any
     labels: Any

@@ -1,7 +1,7 @@
 """What the protocol does in a packed state, asked once per distinct values read.
 
 A unit is a process's own steps, the delivery of one message, or a check. What it yields for the values that it read is
-found again by walking from field to field in the order of reading; that order depends on nothing but those values.
+found again by walking from field to field in the order of reading; that order depends only on those values.
 """
 
 from __future__ import annotations

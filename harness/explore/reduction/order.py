@@ -36,7 +36,7 @@ class Ample:
 
 @attrs.frozen
 class Dangers:
-    """What faults may still do: whom they may crash or restart (a mask), and which pairs they may cut off or heal."""
+    """What faults may still do: the actors to crash or restart (a mask), and the pairs to cut off or heal."""
 
     hit: int
     ties: tuple[int, ...]

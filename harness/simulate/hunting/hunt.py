@@ -229,7 +229,7 @@ class Hunt:
         return runs
 
     def _found_at(self, twin: Scenario) -> dict[str, int]:
-        """Return how many runs each strategy took to find a flaw that a repaired twin lacks, at most."""
+        """Return how many runs each strategy took, at most, to find a flaw that a repaired twin lacks."""
         found: dict[str, int] = {}
         for flawed in self._flawed(twin):
             for name, tried in self._tried[flawed.name].items():

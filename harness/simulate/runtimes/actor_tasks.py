@@ -37,7 +37,7 @@ class TakenTurn(NamedTuple):
 
 Turns = dict[Any, Any]
 """Turns by identity of the local state and the message, label, and the ids that the tables give to the local state: a
-task whose state is another one never finds a turn here. By these ids alone, states in which tasks started."""
+task in another state never finds a turn here. By these ids alone, states in which tasks started."""
 
 MAX_TURNS = 100_000
 

@@ -64,7 +64,7 @@ class Tables(SlotValues):
         """Where given: the collector of the guards that processes evaluate when they are asked for their steps."""
         self.budget = budget
         self.pinned = False
-        """Set by users that keep ids beyond a run, as a refiner does: then nothing is forgotten, whatever the budget."""
+        """Set by users that keep ids beyond a run, as a refiner does: nothing is forgotten, whatever the budget."""
         self.renewals = 0
         """How often the tables started over with everything."""
         self._starts = tuple(self.intern(start) for start in starts)

@@ -246,7 +246,7 @@ def _digest(texts: Iterable[str]) -> bytes:
 
 
 def _possible(node: Node) -> bytes:
-    """Return the digest of which actions are possible in a state, by process."""
+    """Return the digest of the actions that are possible in a state, by process."""
     return _digest(sorted({f"{option.process} {option.action}" for option in node.options}))
 
 

@@ -1,6 +1,6 @@
-"""What diary 02 knows of a coordinator of whole transactions, and what a decision comes to in these terms.
+"""What diary 02 knows of a coordinator of whole transactions, and what a decision is in these terms.
 
-Records have diary 02's field names. Times, and who made the last change, are left out: diary 02 depends on neither.
+Records have diary 02's field names. Times, and authors of changes, are left out: diary 02 depends on neither.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NONE = -1
 """No producer id, no epoch."""
 COMPLETED = {TxnState.PREPARE_COMMIT: TxnState.COMPLETE_COMMIT, TxnState.PREPARE_ABORT: TxnState.COMPLETE_ABORT}
 NOBODY = ""
-"""The client to answer if a coordinator acted of itself."""
+"""Stands for the client to answer, where a coordinator acted of itself."""
 
 
 @attrs.frozen

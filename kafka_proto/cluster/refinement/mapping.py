@@ -1,9 +1,9 @@
-"""What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs are held against it.
+"""What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs can be checked.
 
 The spec is diary 02's coordinators alone, with what Kafka's do besides as extension actions. Clients, network and log
-are their environment: the log of each partition that a broker leads, and who leads, are as the broker has them.
-Each broker's coordinator is seen beside what its log has and what it believes of who leads; its clients, the network
-and the other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
+are their environment: the log of each partition that a broker leads, and its leaders, are as the broker has them. Each
+broker's coordinator is seen with what its log has and the leaders it believes in; its clients, the network and the
+other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ CLUSTER_TOPIC = "__cluster_metadata"
 TOPIC, BROKER = 2, 4
 """Types of resources that have settings."""
 TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
-"""Those that topics have here; nobody can change them."""
+"""Those that topics have here; they cannot be changed."""
 
 
 @at_once

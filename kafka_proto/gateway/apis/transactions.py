@@ -69,7 +69,7 @@ def _by_partition(
 
 
 def write_txn_markers(here: AskedBroker, request: WireRequest) -> Handling:
-    """Write markers to partitions, as an operator who ends a hanging transaction does."""
+    """Write markers to partitions, as an operator does to end a hanging transaction."""
     found, inner = [], "partition_indexes"
     for marker in request.message["markers"]:
         response = yield from ask(asking(
