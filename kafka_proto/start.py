@@ -32,7 +32,7 @@ def main() -> NoReturn:
 
 
 def clash() -> str | None:
-    """Return the sentence about what is found in place of our packages, or None where all is ours."""
+    """Return the sentence about what is found in place of our packages, or None if all is ours."""
     folder = Path(__file__).resolve().parents[1]
     mine: list[str] = []
     for one in distributions(path=[str(folder)]):

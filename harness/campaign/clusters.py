@@ -47,9 +47,9 @@ class ViolationCluster:
     """Whether a search found no shorter one."""
     reason: str
     trail: str
-    """The witness, as a trail file has it; empty where the run was recorded elsewhere without one."""
+    """The witness, as a trail file has it; empty if the run was recorded elsewhere without one."""
     shrunk: bool = True
-    """False where there are too many groups, or no trail: the witness is a run as it was found."""
+    """False if there are too many groups, or no trail: the witness is a run as it was found."""
     replays: bool = True
     """False if there is no trail, or the trail does not fit the code any more."""
 

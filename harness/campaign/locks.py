@@ -62,7 +62,7 @@ def alone(folder: Path, option: str) -> Iterator[str]:
 
 @contextmanager
 def committing(folder: Path, token: str) -> Iterator[None]:
-    """Be the only one to commit something to a folder. Raises Refusal where it has another driver, and OSError."""
+    """Be the only one to commit something to a folder. Raises Refusal if it has another driver, and OSError."""
     with _locked(folder):
         if _driver_of(folder).get("token") != token:
             raise Refusal(f"{folder} is no longer worked on by the driver of this worker")

@@ -20,7 +20,7 @@ PER_CORE, PER_TASK = 4, 16
 
 
 def covered(manifest: Manifest, strategy: str, first: int) -> int:
-    """Return up to which seed coverage is measured in the block of a seed; 0 where it is not measured.
+    """Return up to which seed coverage is measured in the block of a seed; 0 if it is not measured.
 
     It is every nth block, from the first on. Where few are, it is the one in the middle of each n blocks and a tenth
     of the first block, but for strategies whose runs learn from one another.

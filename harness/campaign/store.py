@@ -100,14 +100,14 @@ class CampaignStore:
                 self.token = ""
 
     def begin(self, manifest: Manifest) -> None:
-        """Make the folder that of a campaign, or make sure that it is. Raises Refusal where it is another's."""
+        """Make the folder that of a campaign, or make sure that it is. Raises Refusal if it is another's."""
         if not self._look(manifest):
             self.describe(manifest)
         for name in (MARKERS, PARTS):
             (self.folder / name).mkdir(exist_ok=True)
 
     def _look(self, manifest: Manifest) -> bool:
-        """Say whether the folder is that of a campaign already. Raises Refusal where it is something else's."""
+        """Say whether the folder is that of a campaign already. Raises Refusal if it is something else's."""
         if not (self.folder / MANIFEST).exists():
             try:
                 others = sorted(path.name for path in self.folder.iterdir() if path.name[0] != "." and path.name != LOG)
@@ -141,7 +141,7 @@ class CampaignStore:
             to_disk(path)
 
     def manifest(self) -> Manifest:
-        """Return what the campaign is. Raises Refusal where the folder is none of a campaign."""
+        """Return what the campaign is. Raises Refusal if the folder is none of a campaign."""
         return _manifest(self._read_manifest())
 
     def _read_manifest(self) -> dict[str, Any]:

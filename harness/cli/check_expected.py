@@ -26,7 +26,7 @@ def temporal_of(asked: SearchTarget, model: Model, engine: str, others: Mapping[
 
 
 def missed(summary: Mapping[str, Any], invariants: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return what is expected to be violated and was not found so, and why; None where nothing is missed.
+    """Return what is expected to be violated and was not found so, and why; None if nothing is missed.
 
     The reason is `asked`: only other invariants were asked for; `unchecked`: it was not looked at; `absent`: it is not
     in what was searched.

@@ -139,7 +139,7 @@ def on_spark(
     model: Model, invariants: tuple[str, ...], folder: Path | None, master: str | None, parts: int | None,
     stop: bool, deadlock: bool,
 ) -> SparkSearch:
-    """Return a search on Spark. Raises Refusal where Spark or Java is missing."""
+    """Return a search on Spark. Raises Refusal if Spark or Java is missing."""
     from harness.campaign.requirements import require_java, require_packages
 
     require_packages()

@@ -200,7 +200,7 @@ def values(setting: Setting) -> str:
 
 
 def built(spec: ModelSpec) -> Model | None:
-    """Return a model at its default sizes, or None where it cannot be built so."""
+    """Return a model at its default sizes, or None if it cannot be built so."""
     try:
         return spec.make()
     except Refusal:

@@ -23,7 +23,7 @@ def names() -> set[str]:
 
 
 def load(name: str) -> click.Command | None:
-    """Return a protocol's command, loaded; None where no protocol has it."""
+    """Return a protocol's command, loaded; None if no protocol has it."""
     for entry in entry_points(group=COMMANDS, name=name):
         try:
             return as_click(name, load_entry(entry, ProtocolCommand))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from harness.model import Choice, Model, State
 
 Transition = tuple[Choice, State, int | None]
-"""A step, the state after it, and that state's number: None where it is outside the constraint."""
+"""A step, the state after it, and that state's number: None if it is outside the constraint."""
 
 
 class Traversal:

@@ -58,7 +58,7 @@ class Sort:
 
 
 def declared(types: Iterable[type]) -> dict[str, Sort]:
-    """Return the sorts of numbers that the fields of some classes hold. Raises ValueError where declarations differ."""
+    """Return the sorts of numbers that the fields of some classes hold. Raises ValueError if declarations differ."""
     found: dict[str, Sort] = {}
     for cls in types:
         for field in attrs.fields(cls) if attrs.has(cls) else ():

@@ -98,7 +98,7 @@ class Part(Generic[S]):
         return where
 
     def written(self, step: Step, actor: str) -> S | None:
-        """Return the value that a step gives to this part of an actor's state, None where it leaves it alone."""
+        """Return the value that a step gives to this part of an actor's state, None if it leaves it alone."""
         where = self._slot(actor)
         return next((cast(S, value) for name, value in step.writes if name == where), None)
 

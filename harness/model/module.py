@@ -41,7 +41,7 @@ class TlaModule:
     source: str = ""
     """Where the module is published."""
     as_written: bool = True
-    """False where the model repairs something, so that the published module does other steps."""
+    """False if the model repairs something, so that the published module does other steps."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ ModuleOf = Callable[[Mapping[str, int], Mapping[str, str]], TlaModule]
 
 
 def module_of(model: str, sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule | None:
-    """Return the TLA+ module of a model, or None where its protocol names none."""
+    """Return the TLA+ module of a model, or None if its protocol names none."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         file = f"{entry.module}.{FILE}"
         if not _exists(file):

@@ -37,7 +37,7 @@ class Printed:
 class ProtocolCommand:
     """A command: its help (the first sentence is its title), its options, and what stands for its arguments.
 
-    `run` gets the arguments and the value of each option, by its name, None where it was not given. It raises Refusal
+    `run` gets the arguments and the value of each option, by its name, None if it was not given. It raises Refusal
     for what cannot be.
     """
 

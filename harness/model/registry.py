@@ -285,7 +285,7 @@ def find_runnable(name: str, or_tour: bool = False) -> tuple[Scenario | None, Mo
 
 
 def tours() -> tuple[Tour, ...]:
-    """Return every tour of every system, in the order of its table. Raises Refusal where two have one name."""
+    """Return every tour of every system, in the order of its table. Raises Refusal if two have one name."""
     found: dict[str, Tour] = {}
     for system in systems():
         for tour in system.tours:

@@ -28,7 +28,7 @@ class Tour:
     claims: tuple[str, ...] = ()
     """Names of the properties that the run is judged by."""
     violates: str | None = None
-    """The claim that fails in the last state, and in none before; or None where every claim holds to the end."""
+    """The claim that fails in the last state, and in none before; or None if every claim holds to the end."""
     witnesses: tuple[str, ...] = ()
     """Names of the sometimes properties that the tour reaches: that it shows what it is about."""
     intro: str = ""
@@ -36,7 +36,7 @@ class Tour:
     shows_logs: bool = False
     """Whether the model's logs are what to look at beside the run."""
     then: str = ""
-    """The name of the tour that goes on where this one ends; none where it is empty."""
+    """The name of the tour that goes on where this one ends; none if it is empty."""
 
     @property
     def captions(self) -> tuple[tuple[int, str], ...]:

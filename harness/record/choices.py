@@ -36,7 +36,7 @@ class ChosenInput:
             raise Refusal(f"{process} cannot be given this: {error}") from None
 
     def decoded(self, types: Mapping[str, type]) -> Any:
-        """Return the value, of the classes that are given by name. Raises Refusal where it does not fit them."""
+        """Return the value, of the classes that are given by name. Raises Refusal if it does not fit them."""
         try:
             value = decode(json.loads(self.text), types)
             canonical_bytes(value)

@@ -74,7 +74,7 @@ def expressions_of(model: Model) -> list[str]:
 
 
 def expressed(model: Model, text: str) -> Property:
-    """Return the invariant that an expression is. Raises Refusal where it cannot be evaluated in an initial state."""
+    """Return the invariant that an expression is. Raises Refusal if it cannot be evaluated in an initial state."""
     initial = model.initial_states()[0]
     variables: dict[str, Any] = {}
     for name in initial:

@@ -19,7 +19,7 @@ COMPRESSION = 6
 
 
 def write_atomically(path: Path, lines: Iterable[str], compress: bool = False) -> None:
-    """Write lines to a file as `writing` does. Raises Refusal where that is not possible."""
+    """Write lines to a file as `writing` does. Raises Refusal if that is not possible."""
     with writing(path, compress) as file:
         for line in lines:
             file.write(line + "\n")
@@ -30,7 +30,7 @@ def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
     """Give a file to write to: it lies hidden beside the target, and is renamed over it when the block ends well.
 
     A link keeps pointing where it does; a device or pipe is written to as it is. With `compress` the file is gzip, with
-    neither time nor name in it, so that equal lines give equal files. Raises Refusal where writing is not possible.
+    neither time nor name in it, so that equal lines give equal files. Raises Refusal if writing is not possible.
     """
     try:
         target = _target(path)

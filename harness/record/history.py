@@ -99,7 +99,7 @@ class HistoryFile(Recorder):
     """Writes the events of a run to a file as they come, so that a run of any length needs no memory for them.
 
     Use it as a context manager. The file takes its place when the block ends after `end`, and never comes to be when
-    the block ends before. Raises Refusal where writing is not possible.
+    the block ends before. Raises Refusal if writing is not possible.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:

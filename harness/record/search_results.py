@@ -145,7 +145,7 @@ def _network(scenario: Scenario) -> str:
 
 
 def searched(scenario: str) -> Searched | None:
-    """Return what a search of a scenario found, or None where the package of its model has no word of one."""
+    """Return what a search of a scenario found, or None if the package of its model has no word of one."""
     package = next((s.package for s in systems() for row in s.scenarios if row.name == scenario), "")
     return entries_of(package).get(scenario) if package else None
 

@@ -144,7 +144,7 @@ def _entries_differ(path: str, old: tuple[Value, ...], new: tuple[Value, ...]) -
 
 
 def _flushed(old: Value, new: Value, local: Value) -> list[str] | None:
-    """A disk that now holds what its actor holds: the names of what was flushed; None where it is otherwise."""
+    """A disk that now holds what its actor holds: the names of what was flushed; None if it is otherwise."""
     if not isinstance(old, FrozenMap) or not isinstance(new, FrozenMap) or local is None:
         return None
     changed = [key for key in new if old.get(key) != new[key]]

@@ -61,7 +61,7 @@ class JudgedFile:
     departed: Oddity | None
     """The first step that the model's own actors would not take so."""
     refined: Refined | None
-    """None where the model has no refinement."""
+    """None if the model has no refinement."""
     explanation: Explanation | None
     unjudged: tuple[str, ...]
     """Claimed properties that recorded states do not show."""

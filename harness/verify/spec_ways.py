@@ -45,7 +45,7 @@ class SpecWays:
     def between(
         self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset(), most: int | None = None
     ) -> tuple[str, ...] | None:
-        """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
+        """Return the spec's actions that lead from one of its states to another one, or None if none do. Unmapped.
 
         Those that are barred do not count, nor do ways of more than `most` steps where that is given. From None, the
         state before the first, nothing leads to the initial states.

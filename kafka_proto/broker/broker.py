@@ -78,7 +78,7 @@ class Broker(Actor[Local]):
         return tuple(self.deadlines(local))
 
     def deadlines(self, local: Local) -> dict[str, int | None]:
-        """Return when each armed timer fires, in milliseconds; None where it has no time."""
+        """Return when each armed timer fires, in milliseconds; None if it has no time."""
         found: dict[str, int | None] = {"BrokerRequestTimeout": None} if self.asks(local) else {}
         for role in self.roles:
             found.update(role.timers(local))

@@ -56,7 +56,7 @@ class OtherBrokers(Role):
         return local, () if pauses else (message,)
 
     def about(self, local: Local, message: Message, role: str | None = None) -> Asked | None:
-        """Return what a response answers, None where it is stale, or not for this role."""
+        """Return what a response answers, None if it is stale, or not for this role."""
         if not isinstance(message, Response):
             return None
         asked = local[CONNECTIONS].asked.get(message.correlation)

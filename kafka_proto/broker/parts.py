@@ -39,7 +39,7 @@ class Metadata:
     registering: bool = volatile(default=False)
     """Whether it has reported its restart to the controller, and waits to learn of the leaders."""
     clock: int | None = volatile(default=None, metadata={"absent_if_none": True})
-    """The time in milliseconds, as a driver says that has one; none where timers fire whenever they are armed."""
+    """The time in milliseconds, as a driver says that has one; none if timers fire whenever they are armed."""
 
 
 METADATA = Part("metadata", Metadata())

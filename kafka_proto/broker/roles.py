@@ -100,7 +100,7 @@ class Role:
         return local
 
     def receive(self, local: Local, message: Message) -> RoleStep | None:
-        """Take a message, or return None where it is not this role's."""
+        """Take a message, or return None if it is not this role's."""
         return None
 
     def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
@@ -115,7 +115,7 @@ class Role:
         return {}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
-        """Yield what an armed timer makes it do; there is none where the timer is not its own."""
+        """Yield what an armed timer makes it do; there is none if the timer is not its own."""
         return ()
 
     def serves(self, local: Local, p: str) -> bool:
@@ -205,7 +205,7 @@ class Log:
         return ()
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
-        """Take a message, or return None where it is not about the log."""
+        """Take a message, or return None if it is not about the log."""
         return None
 
     def resend(self, local: Local) -> tuple[Message, ...]:

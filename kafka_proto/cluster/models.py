@@ -90,7 +90,7 @@ def build(
     name: str, levels: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
     network: Network, faults: Faults, history_variables: bool,
 ) -> Model:
-    """Build the model of a release at a size. Raises Refusal where sizes or settings do not go together.
+    """Build the model of a release at a size. Raises Refusal if sizes or settings do not go together.
 
     `levels` are the versions that it is by the level of `transaction.version`.
     """

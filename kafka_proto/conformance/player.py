@@ -95,7 +95,7 @@ def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bo
 
 
 Wait = Callable[[], bool]
-"""Lets a little time pass; False where it was long enough."""
+"""Lets a little time pass; False if it was long enough."""
 WAITED_FOR = "tid-A"
 """Whose state a note is about."""
 LEVELS = ("read_uncommitted", "read_committed")

@@ -268,7 +268,7 @@ class Frames:
     def ask(self, api: int, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, and return its response; time passes until it comes.
 
-        Raises ConnectionError where the connection is closed instead.
+        Raises ConnectionError if the connection is closed instead.
         """
         if not self._is_open:
             self._connection, self._is_open = self._connection + 1, True

@@ -15,7 +15,7 @@ from harness.model import Faults, Model, ModelSpec, Network, Refusal, System
 def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
-    """Build the model. Raises Refusal where the extra is not installed."""
+    """Build the model. Raises Refusal if the extra is not installed."""
     try:
         from kafka_proto.gateway import model
     except ImportError as error:

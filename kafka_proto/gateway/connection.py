@@ -104,7 +104,7 @@ class Connection:
         return Received(tuple(events), to_send)
 
     def send(self, number: int, response: codec.Fields | None) -> bytes:
-        """Answer a request, None where no answer is written; return what is to be written now.
+        """Answer a request, None if no answer is written; return what is to be written now.
 
         Responses leave in the order of requests. Raises ValueError for a request that waits for no answer.
         """

@@ -42,7 +42,7 @@ class Refused:
 
 
 Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Fields | None]
-"""It returns None where no response is written."""
+"""It returns None if no response is written."""
 
 
 @attrs.frozen

@@ -62,7 +62,7 @@ class Opened:
 
 @attrs.frozen
 class Arrived:
-    """Bytes of a client; none where it will send no more."""
+    """Bytes of a client; none if it will send no more."""
 
     connection: int
     data: bytes

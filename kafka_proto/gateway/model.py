@@ -97,7 +97,7 @@ class Gateway(Process):
         """A host and what it has taken: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
-        """Yield what an input makes of the state; none where the cluster is not started, or is so already."""
+        """Yield what an input makes of the state; none if the cluster is not started, or is so already."""
         inputs: Chunks[Input] = view["inputs"]
         if not isinstance(value, typing.get_args(Input)) or (len(inputs) == 0) != isinstance(value, Started):
             return

@@ -116,7 +116,7 @@ def arrived(seen: Observed, request: WireRequest) -> tuple[Observed, str]:
 
 
 def producer_of(request: WireRequest) -> tuple[str, int, int] | None:
-    """Return transactional id, producer id and epoch of a request in a transaction; None where it is in none."""
+    """Return transactional id, producer id and epoch of a request in a transaction; None if it is in none."""
     message = request.message
     if request.api_key == offer.PRODUCE:
         tid = message["transactional_id"]

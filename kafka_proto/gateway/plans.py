@@ -48,7 +48,7 @@ def written(timed: TimedFault) -> str:
 
 
 def no_request(name: str, settings: Settings) -> str | None:
-    """Return what is wrong with the name of a request; None where the release takes such requests."""
+    """Return what is wrong with the name of a request; None if the release takes such requests."""
     offer = offer_of(settings.release, settings.transaction_version, TABLE)
     known = [api_name(api, last) for api, (_, last) in offer.ranges.items()]
     return None if name in known else unknown(f"clients send no request {name!r}", name, known, "there are")

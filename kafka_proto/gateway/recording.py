@@ -36,7 +36,7 @@ class Recording:
                      scenario=scenario, violates=violates)
 
     def write(self, path: Path) -> None:
-        """Write the trail whole or not at all. Raises Refusal where it cannot be written."""
+        """Write the trail whole or not at all. Raises Refusal if it cannot be written."""
         self.trail().write(path)
 
 

@@ -235,7 +235,7 @@ async def serving(
 ) -> AsyncIterator[tuple[Server, trio.Nursery, str]]:
     """Serve brokers while the block lasts: yield their server, a nursery beside it, and where clients find the brokers.
 
-    With `listen`, they listen at another address than clients are told. Raises OSError where a port is taken,
+    With `listen`, they listen at another address than clients are told. Raises OSError if a port is taken,
     ValueError for a release and level that no version stands for.
     """
     Host(settings, {})  # refuses a release and level before anything is listened on

@@ -129,7 +129,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
 
 @attrs.frozen
 class Read:
-    """What a consumer was served: the value at an offset, None where there was none, under which high watermark."""
+    """What a consumer was served: the value at an offset, None if there was none, under which high watermark."""
 
     offset: int
     value: Value

@@ -217,7 +217,7 @@ def serves_consumers(k: Replica, s: ReplicaState) -> bool:
 
 
 def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, ReplicaEntry | None]:
-    """Return the record at an offset for a consumer, None where the high watermark is not above it, or an error."""
+    """Return the record at an offset for a consumer, None if the high watermark is not above it, or an error."""
     if not leads(k, s):
         return Error.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):

@@ -67,7 +67,7 @@ class FetchRequest(PartitionMessage):
 
 @attrs.frozen
 class FetchResponse(PartitionMessage):
-    """The next record, or none where only the high watermark is new, or an error."""
+    """The next record, or none if only the high watermark is new, or an error."""
 
     error: Error
     entry: ReplicaEntry | None
@@ -91,7 +91,7 @@ class OffsetsForLeaderEpochRequest(PartitionMessage):
 
 @attrs.frozen
 class OffsetsForLeaderEpochResponse(PartitionMessage):
-    """The answer; None where the leader's log cannot tell (KIP-101)."""
+    """The answer; None if the leader's log cannot tell (KIP-101)."""
 
     error: Error
     answer: EpochEnd | None

@@ -63,7 +63,7 @@ def changed(q: Quorum, leader: str | None, isr: Isr) -> Quorum:
 
 
 def elect(q: Quorum, candidate: str) -> Quorum | None:
-    """Make a member of the ISR the leader, or return None where it may not be (`ControllerElectLeader`)."""
+    """Make a member of the ISR the leader, or return None if it may not be (`ControllerElectLeader`)."""
     return changed(q, candidate, q.isr) if leadership.may_elect(candidate, q.leader, q.isr) else None
 
 

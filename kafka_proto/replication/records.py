@@ -64,7 +64,7 @@ R = TypeVar("R", bound=WrittenRecord)
 
 
 def record_at(log: Sequence[R], offset: int) -> R | None:
-    """Return the record at an offset, or None where the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
+    """Return the record at an offset, or None if the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
     return log[offset] if 0 <= offset < len(log) else None
 
 

@@ -75,7 +75,7 @@ def async_isr_refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) 
 def of_async_isr(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
     """Return the module's state that a state of the actors stands for, and what is remembered of it.
 
-    Raises ValueError where the leader's high watermark rises above what the module's would be.
+    Raises ValueError if the leader's high watermark rises above what the module's would be.
     """
     q: Quorum = view[CONTROLLER].partition
     elected = next((n for n, request in enumerate(q.announced) if request.leader is not None), None)
@@ -221,7 +221,7 @@ def abstract(k: ReplicationNames, view: View, before: ReplicationGhost) -> tuple
 def checked(q: Quorum, replicas: Mapping[str, ReplicaState], before: ReplicationGhost, after: ReplicationGhost) -> None:
     """Compare what counts with what was ever held: an extension may be about stale news, not about wrong ones.
 
-    Raises ValueError where a leader's high watermark passes an offset that a member of its ISR never held, or a
+    Raises ValueError if a leader's high watermark passes an offset that a member of its ISR never held, or a
     replica enters the quorum's ISR that never reached the leader's high watermark.
     """
     for name, s in replicas.items():

@@ -36,7 +36,7 @@ class ReplicaVersion:
     ]
     """A look-up is answered."""
     look_up: Callable[[AnyLog, int], EpochEnd | None]
-    """Where the leader's log leaves an epoch, None where that cannot be told."""
+    """Where the leader's log leaves an epoch, None if that cannot be told."""
     answer_fetch: Callable[[Replica, ReplicaState, messages.FetchRequest], Fetched]
     fences: bool = False
     """Whether fetches and look-ups are answered in the epoch of the leader only."""
@@ -73,7 +73,7 @@ class Follower:
 
 
 Fetched = tuple[Follower | None, messages.FetchResponse | None]
-"""What a leader hears of a follower by its fetch, None where that does not count; and the answer, None for now."""
+"""What a leader hears of a follower by its fetch, None if that does not count; and the answer, None for now."""
 
 
 @attrs.frozen

@@ -62,7 +62,7 @@ def topic_of(name: str) -> str:
 
 
 def partition_index(name: str) -> int:
-    """Return the number of a partition's name. Raises ValueError where it has none."""
+    """Return the number of a partition's name. Raises ValueError if it has none."""
     return int(name.rpartition("-")[2])
 
 
@@ -147,7 +147,7 @@ class ConsumerFetchResponse:
     last_stable_offset: int = -1
     log_start_offset: int = -1
     aborted_transactions: tuple[AbortedTransaction, ...] | None = None
-    """None where the request did not ask for committed records."""
+    """None if the request did not ask for committed records."""
     batches: tuple[RecordBatch, ...] = ()
 
 

@@ -62,7 +62,7 @@ class Version:
     add_partitions: Callable[..., DiaryOutcome]
     entry_committed: Callable[[Entry], DiaryOutcome]
     complete_partial_txn: Callable[..., Entry | None] | None
-    """None where a version leaves what its predecessor prepared alone."""
+    """None if a version leaves what its predecessor prepared alone."""
     must_follow: Callable[[str, str, int, str, int], bool]
     follower_log: Callable[..., tuple[Entry, ...]]
     materialized: Callable[[bool, TxnMetadata | None, TxnMetadata | None], TxnMetadata | None]

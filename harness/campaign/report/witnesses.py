@@ -31,7 +31,7 @@ class Witness:
     replay: str
     show: str
     diagram: str | None
-    """SVG, or None where the run is too long, or does not fit this code any more."""
+    """SVG, or None if the run is too long, or does not fit this code any more."""
 
 
 def write_witnesses(summary: Summary, page: Path) -> tuple[list[Witness], list[Witness]]:

@@ -31,7 +31,7 @@ class Report:
     """Of the clusters, in their order."""
     since: Comparison | None
     again: tuple[Rejudged, ...] | None
-    """The outcome of judging the stored histories again; None where that was not asked for."""
+    """The outcome of judging the stored histories again; None if that was not asked for."""
 
 
 def write_report(

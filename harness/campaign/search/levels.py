@@ -117,7 +117,7 @@ class Levels:
         return asked
 
     def committed(self) -> list[Level]:
-        """Return the levels that there are. Raises Refusal where one is missing, or not as it was written."""
+        """Return the levels that there are. Raises Refusal if one is missing, or not as it was written."""
         numbers = sorted(int(match.group(1)) for path in self.folder.iterdir() if (match := NAME.fullmatch(path.name)))
         levels = []
         for expected, number in enumerate(numbers, 1):

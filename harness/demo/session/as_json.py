@@ -186,7 +186,7 @@ def _value_json(kind: str, name: str, was: Value, value: Value) -> Json:
 
 
 def logs_json(model: Model, state: Mapping[str, Value]) -> list[Json]:
-    """Return the logs of a model in a state, none where it has none."""
+    """Return the logs of a model in a state, none if it has none."""
     return [_log_json(log) for log in model.logs(View(state))] if model.logs is not None else []
 
 

@@ -35,12 +35,12 @@ class InteractiveRun(RunReader):
         self.epoch = 1
         """Grows whenever something else is shown."""
         self.keep: int | None = None
-        """The last step that is still what it was at the last `news`; None where everything is new."""
+        """The last step that is still what it was at the last `news`; None if everything is new."""
         self._published = -1
         self._by_hand = False
 
     def news(self) -> int | None:
-        """Return the last step that is the same as at the last call, or None where nothing is."""
+        """Return the last step that is the same as at the last call, or None if nothing is."""
         keep, self.keep = self.keep, self.at
         self._published = self.version
         return keep

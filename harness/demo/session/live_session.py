@@ -126,7 +126,7 @@ class LiveSession(InteractiveRun):
     # What there is to see
 
     def judge(self) -> StepJudge | None:
-        """Return what holds the steps against the spec, or None where the model has none."""
+        """Return what holds the steps against the spec, or None if the model has none."""
         if self._held.judge is None and self.model.refinement is not None:
             self._held.judge = StepJudge(self.model)
         return self._held.judge
@@ -204,7 +204,7 @@ def ending_of(trail: Trail) -> Ending | None:
 
 
 def of_trail(trail: Trail) -> LiveSession:
-    """Return a session at the end of a trail. Raises Refusal where it does not fit."""
+    """Return a session at the end of a trail. Raises Refusal if it does not fit."""
     session = LiveSession(open_trail(trail))
     session.put_ahead(trail, "trail")
     session.forward(len(trail.choices))
@@ -212,7 +212,7 @@ def of_trail(trail: Trail) -> LiveSession:
 
 
 def of_tour(tour: Tour) -> LiveSession:
-    """Return a session at the start of a tour, with its steps ahead. Raises Refusal where its model cannot be built."""
+    """Return a session at the start of a tour, with its steps ahead. Raises Refusal if its model cannot be built."""
     trail = tour_trail(tour)
     session = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
     session.put_ahead(trail, "tour", tour)

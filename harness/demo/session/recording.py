@@ -52,7 +52,7 @@ class _Pool:
 
 
 def recorded_trail(trail: Trail) -> str:
-    """Return the run of a trail as a recording, as JSON text. Raises Refusal where it does not fit or is too long."""
+    """Return the run of a trail as a recording, as JSON text. Raises Refusal if it does not fit or is too long."""
     return recorded([RecordedBranch("trail", trail)])
 
 

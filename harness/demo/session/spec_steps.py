@@ -42,7 +42,7 @@ class JudgedStep:
     """The state after it, in the refiner's tables."""
     taken: Taken | None
     abstract: Ids | None = None
-    """The last known state of the spec; None where the mapping has given none so far."""
+    """The last known state of the spec; None if the mapping has given none so far."""
     begun: Ids | None = None
     """From where the spec takes the step."""
     ghost: int = 0
@@ -53,7 +53,7 @@ class JudgedStep:
 
 
 class StepJudge:
-    """Holds the steps of a session against the spec of its model. Raises Refusal where it has none."""
+    """Holds the steps of a session against the spec of its model. Raises Refusal if it has none."""
 
     def __init__(self, model: Model) -> None:
         self.refiner = Refiner(model)

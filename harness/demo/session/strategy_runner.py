@@ -92,7 +92,7 @@ class StrategyRunner:
         self._began = at
 
     def end(self, record: StepRecord, why: str, claimed: frozenset[str]) -> None:
-        """End the run at a step, and put its outcome into words; `why` is empty where it got as far as it was to."""
+        """End the run at a step, and put its outcome into words; `why` is empty if it got as far as it was to."""
         self.running = False
         self.outcome = outcome(self.until, record, record.n - self._began, why, claimed)
 
@@ -129,7 +129,7 @@ class StrategyRunner:
         return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
 
     def _progress(self, node: Node, kept: list[int], own_faults: frozenset[Mending]) -> list[int]:
-        """Return which of these get the protocol on: a fault once in a while, none where the protocol is at its end."""
+        """Return which of these get the protocol on: a fault once in a while, none if the protocol is at its end."""
         if self.timetable is not None:
             # Whatever is due keeps its moment; most of the time no fault is among it.
             others = [n for n in kept if node.options[n].kind is not Kind.FAULT]
@@ -186,7 +186,7 @@ def rarely_faults(options: Sequence[Option], kept: list[int], chance: Chance) ->
 
 
 def outcome(until: str, record: StepRecord, steps: int, why: str, claimed: frozenset[str]) -> str | None:
-    """Return the outcome of a run of so many steps, or None where it did just what it was to do."""
+    """Return the outcome of a run of so many steps, or None if it did just what it was to do."""
     kind, _, what = until.partition(":")
     ran = f"in {counted(steps, 'step')}"
     if kind == "violation":

@@ -163,7 +163,7 @@ class Console:
         self.take_one(fits, text)
 
     def take_one(self, fits: list[Json], what: str) -> None:
-        """Take the only step that fits. Raises Refusal where there are several."""
+        """Take the only step that fits. Raises Refusal if there are several."""
         if len(fits) > 1:
             raise Refusal(f"several steps are {what!r}: {shown_steps(fits)}; give the number of one")
         self.stepper.take(fits[0]["index"])

@@ -20,7 +20,7 @@ ASKS_NOBODY = ("default-src 'none'; script-src 'unsafe-inline' data:; style-src 
 
 
 def page_of_trail(trail: Trail) -> str:
-    """Return the run of a trail as a page in one file. Raises Refusal where it does not fit or is too long."""
+    """Return the run of a trail as a page in one file. Raises Refusal if it does not fit or is too long."""
     return page_of_recording(recorded_trail(trail), trail.scenario or trail.model)
 
 

@@ -17,7 +17,7 @@ SOON = 0.001
 
 
 def wait(session: LiveSession, more: bool) -> float | None:
-    """Return the seconds to the next frame; None where nothing goes on. `more` says if the spec is behind."""
+    """Return the seconds to the next frame; None if nothing goes on. `more` says if the spec is behind."""
     runner = session.runner
     if runner.running:
         return max(FRAME, 1 / runner.speed) if runner.speed else SLICE

@@ -30,7 +30,7 @@ WORKER = STATIC.parent / "worker.js"
 
 
 def write_site(parts: Path, site: Path) -> None:
-    """Write the site of some parts into a folder. Raises Refusal where one is missing."""
+    """Write the site of some parts into a folder. Raises Refusal if one is missing."""
     pyodide, wheels = sorted(parts.glob("pyodide-*.tgz")), sorted(parts.glob("*.whl"))
     if not pyodide or not wheels:
         raise Refusal(f"{parts} has no {'wheel' if pyodide else 'Pyodide'}; make site puts all that is needed there")

@@ -62,12 +62,12 @@ class Lasso:
 
     @property
     def back_to(self) -> int | None:
-        """Which state, counted from 1, the cycle leads back to; None where it is empty."""
+        """Which state, counted from 1, the cycle leads back to; None if it is empty."""
         return len(self.prefix) + 1 if self.cycle else None
 
 
 def check_temporal(graph: StateGraph, model: Model, property_name: str, fairness: Fairness) -> Lasso | None:
-    """Return a lasso that violates a temporal property, as short as one is found, or None where it holds.
+    """Return a lasso that violates a temporal property, as short as one is found, or None if it holds.
 
     Raises Refusal for what is no temporal property of the model, for a model with a constraint, and without numpy.
     """
@@ -190,7 +190,7 @@ class _LassoSearch:
         self._parts = Components(edges, instances, question.allowed, question.goal)
 
     def shortest(self) -> tuple[int, list[int], list[int]] | None:
-        """Return the initial state and the edges of prefix and cycle, or None where the property holds.
+        """Return the initial state and the edges of prefix and cycle, or None if the property holds.
 
         The length in states is the distance of the cycle's first state plus the length of the cycle, which is 1 for
         staying. Where that ties, staying wins.

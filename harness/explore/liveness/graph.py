@@ -54,7 +54,7 @@ class StateGraph:
 
 
 def load(name: str) -> Any:
-    """Return numpy, or a module of scipy. Raises Refusal where it is missing."""
+    """Return numpy, or a module of scipy. Raises Refusal if it is missing."""
     try:
         return import_module(name)
     except ImportError as error:

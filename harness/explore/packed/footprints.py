@@ -162,7 +162,7 @@ class InternedStep:
         self.channels = tuple([space.channel(field, tuple(each)) for field, each in written.changes.items()])
 
     def edge(self, state: int) -> PackedEdge:
-        """Return the step as an edge from a state. Raises Overflow where a field is too narrow for what it writes."""
+        """Return the step as an edge from a state. Raises Overflow if a field is too narrow for what it writes."""
         delta = 0
         for field, after in self.writes:
             if after > field.low:

@@ -307,7 +307,7 @@ class Order:
 
     def _keys(self, state: Ids, here: _Here, inside: int, mine: list[Way]) -> list[Way]:
         """Return the steps that can be put before a run without any: nothing prevents them, and what properties say of
-        the states of that run they say still; none where what properties see of `mine` depends on others."""
+        the states of that run they say still; none if what properties see of `mine` depends on others."""
         for prop in self._properties.values():
             if prop.on == "step" and any(self._looks_outside(prop, way, state, inside) for way in mine):
                 return []

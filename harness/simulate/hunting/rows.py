@@ -40,7 +40,7 @@ class ScoreboardRow:
     checked: Checked | None = None
     """The same flaw in a spec, which a search was made for."""
     checked_steps: int | None = None
-    """The fewest steps to that, or None where the search found nothing."""
+    """The fewest steps to that, or None if the search found nothing."""
     same_on_trio: bool | None = None
     """Whether the trail replays on the trio runtime with the same digest."""
     searched: Searched | None = None

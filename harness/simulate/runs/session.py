@@ -97,7 +97,7 @@ class Session:
             return self.tables.bare(initial)
 
     def follow(self, n: int) -> Node | None:
-        """Return the node that option n of the present one leads to; None where protocol code raises: the run is over.
+        """Return the node that option n of the present one leads to; None if protocol code raises: the run is over.
 
         What it raises is a finding: the trail ends with this option, and violates `Exception`.
         """
@@ -126,7 +126,7 @@ class Session:
     def give(self, process: str, value: Value) -> None:
         """Give a process input from outside, and take the one step that it makes possible, between two others.
 
-        Raises Refusal where the main part of the run is over, and where the process cannot take the value now.
+        Raises Refusal if the main part of the run is over, or if the process cannot take the value now.
         """
         if self.offer(process, value):
             self.take(0)
@@ -134,7 +134,7 @@ class Session:
     def offer(self, process: str, value: Value) -> bool:
         """Let what input from outside makes possible be the only option of the present state.
 
-        False where protocol code raises: the run is over. Raises Refusal as `give` does.
+        False if protocol code raises: the run is over. Raises Refusal as `give` does.
         """
         if not self.may_go_on:
             raise Refusal(f"the run is over, so {process} cannot be given anything; begin another run")
@@ -148,7 +148,7 @@ class Session:
         return True
 
     def _with_input(self, came: ChosenInput) -> Node | None:
-        """Return the present node with what input makes possible; None where protocol code raises: the run is over."""
+        """Return the present node with what input makes possible; None if protocol code raises: the run is over."""
         try:
             return self.tables.with_input(self.node, came)
         except Refusal:

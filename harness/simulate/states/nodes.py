@@ -68,7 +68,7 @@ class Questions:
     def __init__(self, own: ReadMemo, arrivals: ReadMemo | None) -> None:
         self.own = own
         self.arrivals = arrivals
-        """Gives a memo of options per message; None where a process has no inbox."""
+        """Gives a memo of options per message; None if a process has no inbox."""
 
     def at(self, state: Ids) -> ProcessOptions:
         """Return what the process may do in a state."""

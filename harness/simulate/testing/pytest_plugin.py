@@ -41,7 +41,7 @@ def pytest_configure(config: Any) -> None:
 async def simulated_cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """A cluster in virtual time inside a test of pytest-trio, which its mark describes; judged after the test.
 
-    Raises SimulationFailed where an invariant is violated then, and leaves the shrunk trail.
+    Raises SimulationFailed if an invariant is violated then, and leaves the shrunk trail.
     """
     import harness
     from harness.simulate.testing.decorator import judge

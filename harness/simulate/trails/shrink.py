@@ -50,7 +50,7 @@ def perturbing_part(trail: Trail) -> tuple[Chosen, ...]:
 def shrink(
     trail: Trail, violates: str | None = None, tables: Tables | None = None, *, keep_sizes: bool = False
 ) -> Shrunk:
-    """Return a minimal trail that violates the same property. Raises Refusal where the trail violates nothing.
+    """Return a minimal trail that violates the same property. Raises Refusal if the trail violates nothing.
 
     Sizes are reduced, too, unless they are to be kept.
     """

@@ -35,9 +35,9 @@ def init_producer_id(
     request: InitProducerIdRequest, cached: CachedTransaction | None, *, producer_id: int | None, now: int,
     max_timeout_ms: int, fences: Callable[[CachedTransaction], Fenced],
 ) -> Outcome | Fenced:
-    """Give a producer its id and epoch; `producer_id` is the next free one, None where the block of ids is used up.
+    """Give a producer its id and epoch; `producer_id` is the next free one, None if the block of ids is used up.
 
-    Raises IllegalTransition where the owner of an open transaction cannot be fenced.
+    Raises IllegalTransition if the owner of an open transaction cannot be fenced.
     """
     given = request.producer_id, request.producer_epoch
     if (request.producer_id == NO_PRODUCER_ID) is not (request.producer_epoch == NO_PRODUCER_EPOCH):

@@ -80,7 +80,7 @@ class IllegalTransition(Exception):
 def prepare(cached: CachedTransaction, **changes: object) -> TransactionMetadata:
     """Return a transaction after a change that is to be appended (`prepareTransitionTo`).
 
-    Raises IllegalTransition where the change is none of `VALID_PREVIOUS`, or the epoch no epoch.
+    Raises IllegalTransition if the change is none of `VALID_PREVIOUS`, or the epoch no epoch.
     """
     now = cached.metadata
     after = attrs.evolve(now, previous_producer_id=now.producer_id, **changes)  # type: ignore[arg-type]

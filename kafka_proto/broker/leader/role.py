@@ -168,7 +168,7 @@ class PartitionLeader(Role):
         return None if effect is None else self.outcome(effect, f"Receive{message.type}", message.source)
 
     def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
-        """Return what follows from a request, or None where it is not for this role, or has to wait."""
+        """Return what follows from a request, or None if it is not for this role, or has to wait."""
         if type(request) not in self.handlers or request.partition not in self.partitions:
             return None
         if not local[LEADER[request.partition]].serves:

@@ -183,7 +183,7 @@ class Producer:
         )
 
     def batch(self, number: int) -> Batch | None:
-        """Return the batch with a number, None where it is resolved."""
+        """Return the batch with a number, None if it is resolved."""
         return next((batch for batch in self.batches if batch.number == number), None)
 
     def with_batch(self, number: int, batch: Batch | None) -> Producer:

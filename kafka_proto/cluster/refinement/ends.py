@@ -55,7 +55,7 @@ def end_txn(k: CoordinatorNames, view: View, b: str) -> Iterable[Change]:
 
 
 def ended(k: CoordinatorNames, view: View, b: str, taken: RequestTaken) -> KnownTransaction | None:
-    """Return the Prepare* that an EndTxn appends, or None where it is for another transaction, or none."""
+    """Return the Prepare* that an EndTxn appends, or None if it is for another transaction, or none."""
     request, tid = taken.request, taken.request.transactional_id
     known: KnownTransaction | None = view.at("tc_tid_metadata", b, tid)
     if not serves(view, b, k.home[tid]) or known is None or view.at("tc_tid_transition", b, tid) is not None:

@@ -223,7 +223,7 @@ class CoordinatorMapping:
         return {"event": self.taken(view, b, step), "owes": owes}
 
     def taken(self, view: View, b: str, step: Exchange) -> Value:
-        """Return what a coordinator took in a step; None where it took nothing."""
+        """Return what a coordinator took in a step; None if it took nothing."""
         message: Message | None = step.consumed
         if step.action == TRANSACTION_TIMEOUT:
             return decided.TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))

@@ -69,7 +69,7 @@ def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
 
 
 def _committed(kind: type, request: WireRequest, **more: Any) -> Handling:
-    """Commit each offset with its leader epoch and metadata, None where they are missing."""
+    """Commit each offset with its leader epoch and metadata, None if they are missing."""
 
     def one(topic: str, index: int, partition: Any) -> object:
         epoch = partition.get("committed_leader_epoch", NO_EPOCH)

@@ -23,7 +23,7 @@ OVER = "over"
 
 
 def target(words: list[str], usage: str) -> Path:
-    """Return the file that words name. Raises Refusal where it must not be written."""
+    """Return the file that words name. Raises Refusal if it must not be written."""
     over = len(words) > 1 and words[-1] == OVER
     name = " ".join(words[:-1] if over else words)
     if not name:
