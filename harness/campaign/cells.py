@@ -36,7 +36,7 @@ class Cell:
     """Everything about a run but its seed."""
 
     what: str
-    """The scenario's name, or the model's where no scenario is meant."""
+    """The scenario's name, or the model's if no scenario is meant."""
     model: str
     sizes: Mapping[str, int]
     settings: Mapping[str, str]

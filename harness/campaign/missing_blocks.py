@@ -64,7 +64,7 @@ def _gaps(cell: Cell, size: int, runs: int, made: Sequence[CommittedBlock]) -> I
 
 
 def _cut(cell: Cell, gap: tuple[int, int], at: int) -> Iterator[tuple[int, int]]:
-    """Yield a gap in the part before a seed and the part from there on, where it has both and runs may be parted."""
+    """Yield a gap in the part before a seed and the part from there on, if it has both and runs may be parted."""
     first, last = gap
     if first < at < last and cell.strategy not in IN_ORDER:
         yield first, at

@@ -1,4 +1,4 @@
-"""Spark sessions: started quietly, bound to loopback where nothing else is needed, and stopped in order."""
+"""Spark sessions: started quietly, bound to loopback if nothing else is needed, and stopped in order."""
 
 from __future__ import annotations
 

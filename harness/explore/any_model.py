@@ -123,7 +123,7 @@ class PlainSearch:
         return self._quotients[frozenset(reduce)]
 
     def run(self) -> Result:
-        """Search until done, violated, interrupted, or at a limit; then look for shorter runs where there may be some.
+        """Search until done, violated, interrupted, or at a limit; then look for shorter runs if there may be some.
         """
         result = self._searched()
         return result if self._ample is None else self._with_shorter(result)

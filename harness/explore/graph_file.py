@@ -131,7 +131,7 @@ class Graph:
 def build_graph(
     model: Model, hide: Hidden, most: int, refusal: Callable[[int], Refusal], progress: Progress | None = None
 ) -> Graph:
-    """Build the graph of a model. Raises what `refusal` makes of `most` where there are more states than that.
+    """Build the graph of a model. Raises what `refusal` makes of `most` if there are more states than that.
 
     Steps that leave a constraint are left out, as are the states that they lead to.
     """

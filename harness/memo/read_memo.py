@@ -40,7 +40,7 @@ class ReadTree:
 
     def __init__(self) -> None:
         self.root: Any = None
-        """None if nothing is remembered yet, a result where nothing is read."""
+        """None if nothing is remembered yet, a result if nothing is read."""
 
     def insert(self, path: Sequence[Any], ids: Sequence[int], leaf: Any) -> int:
         """Remember a leaf by the ids of what was read on the way to it; return how many branches that took."""

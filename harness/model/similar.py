@@ -33,7 +33,7 @@ def similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question which known name was meant, or nothing where none is alike."""
+    """Return the question which known name was meant, or nothing if none is alike."""
     meant = similar(name, known)
     if not meant:
         return ""

@@ -28,7 +28,7 @@ TEXT_CHARS = 50
 """Characters of the text beside the rows."""
 LONGEST_LABEL = 34
 FIELDS = 22
-"""Characters of a message's fields that always have room; more are shown where there is more."""
+"""Characters of a message's fields that always have room; more are shown if there is more."""
 NODE = 11.0
 """Radius of the mark of a step."""
 FIRST_TRACK = 16.0

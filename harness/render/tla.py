@@ -27,7 +27,7 @@ from harness.model.module import TlaModule, module_of
 from harness.record import History
 
 NAME = "Trace"
-"""What the module is called where it has no file to be called after."""
+"""What the module is called if it has no file to be called after."""
 WIDTH = 110
 IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?!WF_|SF_)[A-Za-z0-9_]+")
 NUMBER = re.compile(r"-?[0-9]+")

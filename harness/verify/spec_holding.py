@@ -66,5 +66,5 @@ class SpecHolding(Refiner):
 
 
 def held(tables: Tables) -> SpecHolding | None:
-    """Return what holds runs on these tables against their spec, or None if the model names none."""
+    """Return what checks runs on these tables against their spec, or None if the model names none."""
     return None if tables.model.refinement is None else SpecHolding(tables.model, tables, is_hasty=True)

@@ -103,7 +103,7 @@ def _is_of(entry: TransactionMetadata, span: Span, partition: str) -> bool:
 
 
 def nothing_stays_open(partition: str, last_stable_offset: int, high_watermark: int) -> Reason:
-    """P5 at rest: where no transaction is under way, committed readers reach the end of each partition."""
+    """P5 at rest: if no transaction is under way, committed readers reach the end of each partition."""
     if last_stable_offset >= high_watermark:
         return None
     return (f"the last stable offset of {partition} is {last_stable_offset}, its high watermark {high_watermark}, "

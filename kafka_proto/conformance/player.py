@@ -79,7 +79,7 @@ OF_MARKERS = {"held", "delivered", "twice", "lost"}
 
 
 def kind_of(step: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of a step's note, and what it says of how long; "" where it has none or only names a request."""
+    """Return the kind of a step's note, and what it says of how long; "" if it has none or only names a request."""
     if "note" not in step or "request" in step:
         return "", ""
     for kind, words in KINDS.items():
@@ -308,7 +308,7 @@ class Player:
         return self.answer("DescribeTransactions", 0, {"transactional_ids": [tid]})["state"]
 
     def describe(self, tid: str) -> Any:
-        """Return a transaction as a broker describes it; the code where it does not."""
+        """Return a transaction as a broker describes it; the code if it does not."""
         found = self.answer("DescribeTransactions", 0, {"transactional_ids": [tid]}, OF_TRANSACTION)
         error = found.pop("error")
         return found if error == "NONE" else error

@@ -162,7 +162,7 @@ class Situation(Player):
 
 
 def innermost(message: Fields) -> list[Fields]:
-    """Return the rows of a response, or itself where it has none."""
+    """Return the rows of a response, or itself if it has none."""
     inner = [row for key in NESTED for part in message.get(key) or () if isinstance(part, Mapping)
              for row in innermost(part)]
     return inner or [message]

@@ -213,7 +213,7 @@ class KafkaCluster:
         return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
 
     def elect(self, partition: str = "") -> Fault:
-        """Let the next broker lead a partition, as `orders-0`, or where none is named each of them."""
+        """Let the next broker lead a partition, as `orders-0`, or if none is named each of them."""
         return self._begin("elect", partition=partition)
 
     def inject(self, plan: Iterable[inputs.TimedFault]) -> None:

@@ -50,7 +50,7 @@ class Received:
 class _Answer:
     request: WireRequest
     response: bytes | None = None
-    """Bytes once it is answered, none of them where nothing is to be written."""
+    """Bytes once it is answered, none of them if nothing is to be written."""
 
 
 class Connection:

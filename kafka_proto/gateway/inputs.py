@@ -89,8 +89,8 @@ class Injected:
     """A fault begins. Of requests: the `nth` one of a name from now on (0: each), `delay` for a time or until it ends.
 
     `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before. Of
-    brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or where none is named all.
-    `partition` cuts a broker off from everybody, or where there is an `other` one these two from each other.
+    brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or if none is named all.
+    `partition` cuts a broker off from everybody, or if there is an `other` one these two from each other.
     """
 
     number: int

@@ -13,7 +13,7 @@ from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, fi
 from kafka_proto.replication.specs.names import ReplicationNames, epoch_of, hw_of, initial, isr_of, leader_of, log_of
 
 CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
-"""The invariants that a sound version keeps: what is checked where nothing else is asked for."""
+"""The invariants that a sound version keeps: what is checked if nothing else is asked for."""
 SOURCE = "KafkaReplication"
 
 

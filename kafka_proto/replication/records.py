@@ -69,7 +69,7 @@ def record_at(log: Sequence[R], offset: int) -> R | None:
 
 
 def last_epoch(log: AnyLog) -> int:
-    """Return the leader epoch of a log's last record, `NIL` where it has none."""
+    """Return the leader epoch of a log's last record, `NIL` if it has none."""
     return log[-1].epoch if log else NIL
 
 

@@ -52,7 +52,7 @@ class Librdkafka:
     asked: int = 0
 
     async def call(self, action: str, **arguments: Any) -> str:
-        """Make a call and return what it raised, in words; nothing where it did not. Never where the program ended."""
+        """Make a call and return what it raised, in words; nothing if it did not. Never where the program ended."""
         self.asked += 1
         number, (event, heard) = self.asked, self.waiting.setdefault(self.asked, (trio.Event(), []))
         assert self.process.stdin is not None

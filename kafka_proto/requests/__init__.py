@@ -46,9 +46,9 @@ def partition_name(topic: str, partition: int) -> str:
 
 
 OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
-"""The partition of the offsets topic that groups have where there is but one (Kafka has 50)."""
+"""The partition of the offsets topic that groups have if there is but one (Kafka has 50)."""
 TRANSACTION_PARTITION = partition_name(TRANSACTION_TOPIC, 0)
-"""The partition of the transaction log where there is but one (Kafka has 50)."""
+"""The partition of the transaction log if there is but one (Kafka has 50)."""
 
 
 def is_internal(name: str) -> bool:

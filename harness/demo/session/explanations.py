@@ -44,7 +44,7 @@ def guards(process: Process, state: Mapping[str, Value], step: Step) -> list[Jso
 
 
 class Explainer:
-    """Answers about one model, and about its spec where it has one; one question at a time."""
+    """Answers about one model, and about its spec if it has one; one question at a time."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -77,7 +77,7 @@ class InteractiveRun(RunReader):
             raise Refusal(f"a demo ends after {MOST_STEPS:,} steps; go back, or use kafka-proto simulate for long runs")
 
     def next_kept(self) -> int:
-        """Return the option that is the next kept step of this branch, or -1 where none is kept. Raises Refusal."""
+        """Return the option that is the next kept step of this branch, or -1 if none is kept. Raises Refusal."""
         if self.at >= self.branch.length:
             return -1
         self._by_hand = False

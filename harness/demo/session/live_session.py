@@ -41,7 +41,7 @@ class LiveSession(InteractiveRun):
         self.become(LiveSession(attrs.evolve(open_what(what, sizes, settings, budget), initial=initial)))
 
     def load(self, text: str) -> None:
-        """Show the end of a trail, given as the text of its file; nothing changes where it does not fit."""
+        """Show the end of a trail, given as the text of its file; nothing changes if it does not fit."""
         self.become(of_trail(trail_of_text("the trail", text)))
 
     def tour(self, name: str) -> None:
@@ -126,13 +126,13 @@ class LiveSession(InteractiveRun):
     # What there is to see
 
     def judge(self) -> StepJudge | None:
-        """Return what holds the steps against the spec, or None if the model has none."""
+        """Return what checks the steps against the spec, or None if the model has none."""
         if self._held.judge is None and self.model.refinement is not None:
             self._held.judge = StepJudge(self.model)
         return self._held.judge
 
     def refine(self, most: int = MOST_STEPS) -> bool:
-        """Hold at most so many more steps against the spec; say whether some are left."""
+        """Check at most so many more steps against the spec; say whether some are left."""
         judge = self.judge()
         if judge is None:
             return False

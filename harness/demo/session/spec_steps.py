@@ -53,7 +53,7 @@ class JudgedStep:
 
 
 class StepJudge:
-    """Holds the steps of a session against the spec of its model. Raises Refusal if it has none."""
+    """Checks the steps of a session against the spec of its model. Raises Refusal if it has none."""
 
     def __init__(self, model: Model) -> None:
         self.refiner = Refiner(model)

@@ -37,7 +37,7 @@ class StrategyRunner:
         self.spares = False
         """Whether a person's own faults are left alone: neither healed nor restarted."""
         self.outcome: str | None = None
-        """The outcome of the last run, in a sentence, where there is something to say."""
+        """The outcome of the last run, in a sentence, if there is something to say."""
         self._began = 0
         """The step at which the last run began."""
         self._rare = generous

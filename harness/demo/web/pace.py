@@ -13,7 +13,7 @@ SLICE = 0.02
 SOME = 25
 """Steps that are taken in a row before others get their turn."""
 SOON = 0.001
-"""Seconds that others get where there is more to do."""
+"""Seconds that others get if there is more to do."""
 
 
 def wait(session: LiveSession, more: bool) -> float | None:
@@ -31,7 +31,7 @@ def steps_of_frame(session: LiveSession) -> int:
 
 
 def refine(session: LiveSession, clock: Callable[[], float]) -> bool:
-    """Hold the new steps against the spec for the time of a slice; say whether some are left."""
+    """Check the new steps against the spec for the time of a slice; say whether some are left."""
     until = clock() + SLICE
     while session.refine(SOME):
         if clock() >= until:

@@ -103,7 +103,7 @@ class SharedSession:
         return event(self.session.version, "finding", as_json.text_of(shown))
 
     def _refine(self) -> bool:
-        """Hold the new steps against the spec for a while; say whether some are left."""
+        """Check the new steps against the spec for a while; say whether some are left."""
         return pace.refine(self.session, trio.current_time)
 
     async def _next_verb(self, more: bool) -> PendingVerb | None:

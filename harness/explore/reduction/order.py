@@ -251,7 +251,7 @@ class Order:
         return Dangers(hit, tuple(ties))
 
     def _conflicts(self, state: Ids, here: _Here, inside: int, mine: list[Way]) -> int:
-        """Return the actors (a mask) that must not be left outside; all of them where nothing helps."""
+        """Return the actors (a mask) that must not be left outside; all of them if nothing helps."""
         every = (1 << len(here.nodes)) - 1
         more = 0
         for tie in here.dangers.ties:

@@ -9,7 +9,7 @@ AROUND = ("harness", "trio", "outcome")
 
 
 def alone(error: BaseException) -> BaseException:
-    """Return the one error that a nursery raised in a group, or the group where there are several."""
+    """Return the one error that a nursery raised in a group, or the group if there are several."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -83,7 +83,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _silent(reports: Iterable[Any]) -> dict[Ahead, list[str]]:
-    """Return the tests that found nothing, by the search that is complete and ends soon, where there is one."""
+    """Return the tests that found nothing, by the search that is complete and ends soon, if there is one."""
     tests: dict[tuple[str, tuple[str, ...] | None], list[str]] = {}
     for report in reports:
         for simulated in getattr(report, "harness_silent", ()):

@@ -227,7 +227,7 @@ def append_failed(state: Coordinator, tid: str, error: Error) -> Step:
 
 
 def send_markers(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
-    """Begin to complete a prepared transaction: markers to its partitions, or Complete* where it has none."""
+    """Begin to complete a prepared transaction: markers to its partitions, or Complete* if it has none."""
     cached = state.transactions[tid]
     known = cached.metadata
     committed = known.state is TxnState.PREPARE_COMMIT

@@ -66,7 +66,7 @@ def check_guard(verification: Verification | None, guard: int) -> Error:
 
 
 def check_sequence(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
-    """Say whether a batch follows the last one: 0 in a new epoch, anything where nothing is known of its producer."""
+    """Say whether a batch follows the last one: 0 in a new epoch, anything if nothing is known of its producer."""
     if batch.producer_epoch != known.producer_epoch:
         if batch.base_sequence != 0 and known.producer_epoch != NO_PRODUCER_EPOCH:
             return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -77,7 +77,7 @@ def check_sequence(known: ProducerState, batch: RecordBatch, verification: Verif
 
 
 def check_sequence_known(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
-    """Say UNKNOWN_PRODUCER_ID where no batch is remembered that a sequence could follow (up to Kafka 2.4)."""
+    """Say UNKNOWN_PRODUCER_ID if no batch is remembered that a sequence could follow (up to Kafka 2.4)."""
     if batch.base_sequence != 0:
         if known.producer_epoch == NO_PRODUCER_EPOCH:
             return Error.UNKNOWN_PRODUCER_ID

@@ -191,7 +191,7 @@ class PartitionLeader(Role):
     def verify(
         self, local: Local, message: Request, partition: str, producer: tuple[int, int], api: str, guard: int
     ) -> Effect:
-        """Ask the coordinator whether a partition is part of a transaction, or to make it so, where there is a guard.
+        """Ask the coordinator whether a partition is part of a transaction, or to make it so, if there is a guard.
         """
         operation = self.version.leader.operation(api, message.request.version)
         if operation is None or guard == verification.NO_GUARD:

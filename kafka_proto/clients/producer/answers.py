@@ -136,7 +136,7 @@ def answered(family: Family, producer: Producer, request: Any, response: Any) ->
 
 
 def _error_of(response: Any) -> Error:
-    """Return the error of a response; where it has one for each partition, the first."""
+    """Return the error of a response; if it has one for each partition, the first."""
     if isinstance(response, AddPartitionsToTxnResponse):
         return next((error for error in response.errors.values() if error is not Error.NONE), Error.NONE)
     error: Error = response.error

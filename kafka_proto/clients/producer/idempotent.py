@@ -31,7 +31,7 @@ def acknowledged(family: Family, producer: Producer, batch: Batch) -> Producer:
 
 
 def refused(family: Family, producer: Producer, batch: Batch, error: Error) -> Producer:
-    """Send a refused batch again where there is a way on (`TransactionManager.canRetry`), or give it up.
+    """Send a refused batch again if there is a way on (`TransactionManager.canRetry`), or give it up.
 
     Where a leader answers UNKNOWN_PRODUCER_ID the start of its log has moved past all that was acknowledged, which is
     what Kafka's client finds out by the offsets in the answer.
