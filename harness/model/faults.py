@@ -56,7 +56,7 @@ class Rule:
     delay_ms: int = 100
 
     def fits(self, message: Message) -> bool:
-        """Say whether the rule is about this message, occurrences aside."""
+        """Say whether the rule matches this message, occurrences aside."""
         return (
             self.message in ("", message.type)
             and self.source in ("", message.source)

@@ -32,7 +32,7 @@ class Number:
 
     sort: str
     ordered: bool
-    """Whether it counts which of two is greater, or equality only; a new number is greater than all either way."""
+    """Whether numbers are ordered, or compared for equality only; a new number is greater than all either way."""
     per: tuple[str, ...] = ()
     """Their owner: `self` (the actor in whose state they stand), `part` (the key of the part of that state), `key` (of
     the map in which they or their record stand), `beside` (the text that begins their tuple; others stay), or fields of
@@ -45,13 +45,13 @@ def fresh(sort: str, *per: str) -> dict[str, Any]:
 
 
 def ordered(sort: str, *per: str) -> dict[str, Any]:
-    """Return metadata that declares numbers in a field that are compared for equality and order."""
+    """Return metadata of a field whose numbers are compared for equality and order."""
     return {"number": Number(sort, True, per)}
 
 
 @attrs.frozen
 class Sort:
-    """What is declared of a sort of numbers: whether order counts, and the fields that hold them with their `per`."""
+    """The declaration of a sort of numbers: whether order counts, and the fields that hold them with their `per`."""
 
     ordered: bool
     fields: dict[str, tuple[str, ...]]
@@ -115,7 +115,7 @@ def in_order(name: str, value: Value, network: Network | None) -> Value:
 
 
 def renamed(model: Model, state: State, rename: Rename) -> dict[str, Value]:
-    """Return a state in which every declared number that is not special is what `rename` says."""
+    """Return a state in which each declared number that is not special is replaced as `rename` says."""
     slots = NumberSlots(model)
     return {name: slots.renamed(name, value, rename) for name, value in state.items()}
 

@@ -33,7 +33,7 @@ class Operation:
 
 @attrs.frozen
 class Called:
-    """A client begins a call; `request` tells it from that client's other calls that are not answered."""
+    """A client begins a call; `request` tells it from that client's other unanswered calls."""
 
     client: str
     operation: Operation
@@ -42,7 +42,7 @@ class Called:
 
 @attrs.frozen
 class Answered:
-    """A client gets the answer to a call. An answer to none of its open calls says nothing."""
+    """A client gets the answer to a call. An answer to none of its open calls is ignored."""
 
     client: str
     answer: Value
@@ -109,7 +109,7 @@ def _answered(calls: tuple[Call, ...]) -> int:
 
 @attrs.frozen
 class Linearization:
-    """An order of calls that explains all answers, or, with a reason, the one that gets furthest before it does not."""
+    """An order of calls that explains all answers, or, with a reason, the order that gets furthest."""
 
     order: tuple[tuple[str, Call], ...]
     """Clients with their calls."""
@@ -184,7 +184,7 @@ class _OrderSearch:
         return self.calls[n][1].answer in ((), (answer,))
 
     def why_not(self, order: tuple[int, ...], value: Value) -> str:
-        """Return in a sentence why no order explains all answers, by the one that gets furthest."""
+        """Return in a sentence why no order explains all answers, by the order that gets furthest."""
         taken = sum(1 << n for n in order)
         wrong = [
             f"{self._words(n)} was answered {brief_value(self.calls[n][1].answer[0])}, not {brief_value(answer)}"

@@ -1,7 +1,7 @@
 """Links: how messages travel from one process to another, as the model says; and the inboxes in which they wait.
 
 A model without links of its own has one between any two addresses, and all travel by the network that is chosen for a
-run. One that lists its links has these and no others; a link without a semantics of its own travels by that network.
+run. A model that lists its links has only these; a link without a semantics of its own travels by that network.
 """
 
 from __future__ import annotations

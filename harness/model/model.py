@@ -60,7 +60,7 @@ class Effects:
 
 
 class SlotWrites(dict[str, Value]):
-    """What a step writes, slot by slot, while that is worked out: its own writes first, then what inboxes become.
+    """The writes of a step, slot by slot, while they are worked out: its own writes first, then what inboxes become.
 
     A search that packs states overrides what is done to inboxes, and to what was discarded.
     """
@@ -123,7 +123,7 @@ class Model:
     spec_variables: Callable[[Model, State], dict[str, Value]] | None = None
     """Gives a state as the spec's variables where gathering the slots of one name does not."""
     waits_for: Callable[[View], tuple[str, ...]] | None = None
-    """Says, for a state in which nothing happens any more, which actors wait for which."""
+    """Says, for a state in which nothing happens any more, which actors wait for which others."""
     logs: Logs | None = None
     """Gives the logs in a state, for display, if the model has any."""
     application: Callable[[Command], Any] | None = None

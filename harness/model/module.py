@@ -1,4 +1,4 @@
-"""The TLA+ module that a model was written after: what it takes to speak to the model checker about the model.
+"""The TLA+ module that a model was written after: all that it takes to run the model checker on the model.
 
 A protocol package that was written after TLA+ has a file `tla_modules` with a table `MODULES`, from the name of a model
 to a function of its sizes and settings that returns the module. It is read only on request, by `module_of`.
@@ -36,7 +36,7 @@ class TlaModule:
     actions: tuple[str, ...] = ()
     """The disjuncts of `Next`, where it is LOCAL in the module, so that a module that extends it does not have it."""
     chosen: Mapping[str, str] = attrs.field(factory=dict)
-    """Operators by which `Init` CHOOSEs, where TLA+ leaves open what: their name and parameter to what holds for the
+    """Operators by which `Init` CHOOSEs, where TLA+ leaves the choice open: name and parameter, to what holds for the
     first of the states of `Trace` only."""
     source: str = ""
     """Where the module is published."""

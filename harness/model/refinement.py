@@ -51,15 +51,15 @@ class Refinement:
     extensions: Mapping[str, str] = attrs.field(factory=dict)
     """The names of the spec's extension actions, and why the actors have each."""
     given: tuple[str, ...] = ()
-    """Variables of the spec that are its environment's, as a log below it: a step of the actors may change them as it
-    likes, and the spec takes its step from there."""
+    """Variables of the spec that belong to its environment, such as a log below it: a step of the actors may change
+    them as it likes, and the spec takes its step from there."""
     told: Told | None = None
     """What the spec is told of a step before it takes its own: slots for a request that was asked, for answers that are
     to be accounted for. The mapping gives them as they are at rest, so that the spec's step has to take them back."""
     steps: int = 1
-    """The most steps of the spec that one step of the actors may be."""
+    """The most spec steps that one step of the actors may take."""
     by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """For actions of the spec, the actions of the actors that may be such a step; one not named here, any may be."""
+    """For actions of the spec, the actions of the actors that may be such a step; for others, any action may."""
 
 
 def refinement_of(model: Model) -> Refinement | None:

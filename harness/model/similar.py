@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 CLOSE, CLOSER = 0.65, 0.8
-"""How much alike two names must be, from 0 to 1, for one to be meant by the other; and so where a third contains it."""
+"""How alike two names must be, from 0 to 1, to suggest one for the other; and so if a third contains it."""
 MOST_MEANT = 3
 MOST_LISTED = 12
 """Known names up to which all are listed, even where one of them is meant."""
@@ -33,7 +33,7 @@ def similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question which known name was meant, or nothing if none is alike."""
+    """Return the question which known name was meant, or nothing if no name is similar."""
     meant = similar(name, known)
     if not meant:
         return ""
@@ -42,7 +42,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(said: str, name: str, known: Iterable[str], has: str, see: str = "") -> str:
-    """Return what there is to say about a name that is not known, as one sentence.
+    """Return one sentence about an unknown name.
 
     `said` begins it, `has` stands before the list of what is known ("the models are"), `see` says where the names can
     be looked up; it stands instead of a long list.

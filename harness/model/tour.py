@@ -1,4 +1,4 @@
-"""Guided tours: a schedule of a model, step by step, with a caption for each step that says what it is about."""
+"""Guided tours: a schedule of a model, step by step, with a caption for each step that explains it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Tour:
     violates: str | None = None
     """The claim that fails in the last state, and in none before; or None if every claim holds to the end."""
     witnesses: tuple[str, ...] = ()
-    """Names of the sometimes properties that the tour reaches: that it shows what it is about."""
+    """Names of the sometimes properties that the tour reaches: they show that it makes its point."""
     intro: str = ""
     """What to know before the first step."""
     shows_logs: bool = False
     """Whether the model's logs are what to look at beside the run."""
     then: str = ""
-    """The name of the tour that goes on where this one ends; none if it is empty."""
+    """The name of the tour that continues this one; empty if there is no such tour."""
 
     @property
     def captions(self) -> tuple[tuple[int, str], ...]:

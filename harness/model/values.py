@@ -39,7 +39,7 @@ class NotAValue(Refusal, TypeError):
 
 
 def instead_of(cls: type) -> str:
-    """Return what to use in place of a type whose objects are no values."""
+    """Return what to use in place of a type whose objects are not values."""
     return _INSTEAD.get(cls, "a frozen attrs class, a tuple, a frozenset or a FrozenMap")
 
 
@@ -196,7 +196,7 @@ def canonical_sort(values: Iterable[V]) -> list[V]:
 
 
 def check_names(model: str, types: Iterable[type]) -> None:
-    """Raise ValueError where two types have one name, by which their recorded values are to be read back."""
+    """Raise ValueError if two types have one name, by which their recorded values are to be read back."""
     names = [cls.__name__ for cls in set(types)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
