@@ -17,7 +17,7 @@ from harness.record.references import References
 
 _QUOTE = json.encoder.encode_basestring
 BLOCK = 4096
-"""Choices that are kept in memory before they go to the file."""
+"""The most choices that are kept in memory before they go to the file."""
 
 
 @attrs.frozen
@@ -29,14 +29,14 @@ class ChosenInput:
 
     @classmethod
     def of(cls, process: str, value: Any) -> ChosenInput:
-        """Return the input of a process. Raises Refusal for what is no protocol value."""
+        """Return the input of a process. Raises Refusal for anything that is no protocol value."""
         try:
             return cls(process, canonical_bytes(value).decode())
         except (TypeError, ValueError) as error:
             raise Refusal(f"{process} cannot be given this: {error}") from None
 
     def decoded(self, types: Mapping[str, type]) -> Any:
-        """Return the value, of the classes that are given by name. Raises Refusal if it does not fit them."""
+        """Return the value, built from the given classes by name. Raises Refusal if it does not fit them."""
         try:
             value = decode(json.loads(self.text), types)
             canonical_bytes(value)

@@ -1,4 +1,4 @@
-"""Writing files so that nothing is ever half-written, and reading JSON Lines with errors a person can act on."""
+"""Writing files so that nothing is ever half-written, and reading JSON Lines with errors that a person can act on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
 
 
 def _target(path: Path) -> Path:
-    """Return what a path means in the end. Raises OSError, also for links in a circle."""
+    """Return the path that links lead to. Raises OSError, also for links in a circle."""
     try:
         target = path.resolve()
     except RuntimeError as error:  # pathlib raises it for links in a circle, before Python 3.13
@@ -96,7 +96,7 @@ def each_text(path: Path, what: str, begins: str = "a header line, record the ru
 
 
 def _not_utf8(path: Path) -> str:
-    """Return where a file stops being text: the decoder of a stream counts from its last block only."""
+    """Return the position where a file stops being text: the decoder of a stream counts from its last block only."""
     try:
         path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -105,7 +105,7 @@ def _not_utf8(path: Path) -> str:
 
 
 def parse_line(path: Path, what: str, number: int, line: str) -> dict[str, Any]:
-    """Return the JSON object of a file's line. Raises Refusal naming the line where it is none."""
+    """Return the JSON object of a file's line. Raises Refusal naming the line if it is no object."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):

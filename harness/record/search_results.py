@@ -30,7 +30,7 @@ WORDS = re.compile(
     r"""|(?P<text>\"{3}(?:[^"\\]++|\\.|"(?!""))*+\"{3}|"(?:[^"\\\n]++|\\.)*+"|'(?:[^'\\\n]++|\\.)*+')""",
     re.MULTILINE | re.DOTALL,
 )
-"""Comments, and texts that stand alone: docstrings; or else a text with what may look like them in it."""
+"""Comments, and texts that stand alone (docstrings); or else a text that may contain what looks like them."""
 
 
 @attrs.frozen(eq=False)
@@ -47,18 +47,18 @@ class Searched:
     """How many timers may fire in a run, by name or in all; None for any number."""
     reductions: tuple[str, ...]
     checked: tuple[str, ...]
-    """The properties that were looked at."""
+    """The properties that were checked."""
     complete: bool
     """Whether each state was visited, or all of the levels up to a violation."""
     states: int
-    """Those visited; with reductions, each stands for others."""
+    """States that were visited; with reductions, each stands for others."""
     steps: int
     """Of the schedules that were all looked at: up to a violation, or up to where the search ended."""
     violated: str | None
     is_shortest: bool
     """Whether no schedule of fewer steps violates anything; of lassos that is not proved."""
     digest: str
-    """Of the code that was searched."""
+    """The digest of the code that was searched."""
 
     @property
     def is_of_this_code(self) -> bool:

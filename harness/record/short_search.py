@@ -15,13 +15,13 @@ class Ahead:
     """A search that ends soon: of every state, or up to a violation."""
 
     command: str
-    """Which makes it."""
+    """The command that makes it."""
     states: int
-    """Those that it visits."""
+    """The states that it visits."""
     violated: str | None = None
     """The invariant that it finds violated."""
     steps: int | None = None
-    """The fewest to that."""
+    """The fewest steps to that violation."""
     raised: str | None = None
     """The exception that protocol code raises in it."""
     is_timed: bool = False
@@ -29,7 +29,7 @@ class Ahead:
 
     @property
     def is_bad(self) -> bool:
-        """Whether something is wrong that the runs did not show."""
+        """Whether it finds something wrong that the runs did not show."""
         return self.violated is not None or self.raised is not None
 
     @property

@@ -135,7 +135,7 @@ def read_trail(path: Path) -> Trail:
 
 
 def trail_of_text(name: str, text: str) -> Trail:
-    """Return the trail that a text is; `name` is what a Refusal calls it, which is raised as by `read_trail`."""
+    """Return the trail in a text; a Refusal, raised as by `read_trail`, calls it `name`."""
     return trail_of(Path(name), text.removesuffix("\n").split("\n"))
 
 
@@ -221,7 +221,7 @@ def build_model(
     name: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: str, faults: Faults,
     claims: Iterable[str],
 ) -> Model:
-    """Build a recorded run's model. Raises Refusal, also for faults and claims about what the model does not have."""
+    """Build a recorded run's model. Raises Refusal, also for faults and claims that do not fit the model."""
     spec = find_model(name)
     model = spec.make(sizes, settings, network)
     if faults != NO_FAULTS:

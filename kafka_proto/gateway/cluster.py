@@ -104,7 +104,7 @@ class KafkaCluster:
         self._is_over = False
         self._allowed: tuple[str, ...] = ()
         self.bootstrap_servers = ""
-        """Where clients find the brokers, as they want it said."""
+        """The address of the brokers in the form that clients want."""
 
     def __enter__(self) -> KafkaCluster:
         self._thread.start()
@@ -118,7 +118,7 @@ class KafkaCluster:
         self.stop()
 
     def stop(self) -> None:
-        """End all connections and the brokers; what happened can still be asked for."""
+        """End all connections and the brokers; the session can still be asked for."""
         self._end()
         if self._failed is not None:
             raise self._failed
@@ -213,7 +213,7 @@ class KafkaCluster:
         return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
 
     def elect(self, partition: str = "") -> Fault:
-        """Let the next broker lead a partition, as `orders-0`, or if none is named each of them."""
+        """Let the next broker lead a partition, as `orders-0`; without a name, each partition."""
         return self._begin("elect", partition=partition)
 
     def inject(self, plan: Iterable[inputs.TimedFault]) -> None:

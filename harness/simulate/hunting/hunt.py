@@ -65,10 +65,10 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
 
 
 class Hunt:
-    """A hunt in progress; `progress(done runs, planned runs, message)` hears of it several times a second.
+    """A hunt in progress; `progress(done runs, planned runs, message)` is called several times a second.
 
     With `processes` 0 all runs are made in this process. `rows` has what is finished, also where `interrupted` is set
-    or `failure` says why the hunt could not go on; `finished` hears of each row as soon as it is done.
+    or `failure` says why the hunt could not go on; `finished` is called with each row as soon as it is done.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Hunt:
         return job
 
     def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[HuntJob]:
-        """Return the jobs that make so many runs of a scenario under each strategy; guided ones learn by themselves."""
+        """Return the jobs that make the runs of a scenario under each strategy; guided runs learn by themselves."""
         held = 0
         if scenario.expected is None and self.hold is not None:
             held = HELD_THOROUGH if self.thorough else HELD
@@ -273,7 +273,7 @@ class Hunt:
         return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough and not bad)
 
     def _written(self, row: ScoreboardRow, best: Tried, finished: Finished) -> ScoreboardRow:
-        """Return the row of a scenario in which something was found, and write that down."""
+        """Return the row of a scenario with a finding, and write the finding down."""
         row = attrs.evolve(row, violated=best.violated, reason=finished.reason)
         shrunk = finished.shrunk
         if shrunk is None:
@@ -309,7 +309,7 @@ def searched_before(scenario: Scenario) -> dict[str, Any]:
 
 
 def _worst(tried: Iterable[Tried]) -> Tried | None:
-    """Return what of several findings a row shows: an exception, else what took the fewest runs.
+    """Return the finding that a row shows: an exception, else the one that took the fewest runs.
 
     Which worker was done first makes no difference.
     """

@@ -31,29 +31,29 @@ REFINEMENT = "Refinement"
 
 
 class Holding(Protocol):
-    """Holds runs on some tables against the spec of their model."""
+    """Checks runs on some tables against the spec of their model."""
 
     spec: Model
 
     def run(self, plan: Plan, strategy: Strategy) -> tuple[Run, str | None]:
-        """Make a run; return it, and why a step of it is none of the spec's."""
+        """Make a run; return it, and the reason if one of its steps is none of the spec's."""
 
     def make_room(self) -> None:
-        """Let start over what takes too much memory, between two runs."""
+        """Between two runs, let tables that take too much memory start over."""
 
     def close(self) -> None:
-        """Let go of what was learned: it is of no use any more."""
+        """Drop what was learned: it is not used any more."""
 
     def shrunk(self, trail: Trail) -> tuple[Trail, str]:
         """Return a short trail whose last step leaves the spec as a given one does, and why it does."""
 
 
 Hold = Callable[[Tables], Holding | None]
-"""Makes that for tables, or nothing where the model names no spec; a function of a module, for workers get its name."""
+"""Makes that for tables, or returns None if the model names no spec; a module's function, as workers get its name."""
 Check = Callable[[str], int | None]
-"""From a scenario's name to the fewest steps to the flaw that it names in a spec; likewise."""
+"""From a scenario's name to the fewest steps to the flaw that it names in a spec; also a module's function."""
 LookAhead = Callable[[str], Ahead | None]
-"""From a scenario's name to what a search of it comes to that ends soon; likewise."""
+"""From a scenario's name to the result of a search that ends soon; also a module's function."""
 
 
 @attrs.frozen
@@ -134,7 +134,7 @@ class _Runs:
         self.holding = hold(self.tables) if hold is not None and task.held else None
 
     def close(self) -> None:
-        """Let go of the tables: what they hold is of no use any more."""
+        """Drop the tables: they are not used any more."""
         self.tables.close()
         if self.holding is not None:
             self.holding.close()
@@ -220,7 +220,7 @@ def _shrunk(trail: Trail, found: Tried, hold: Hold | None) -> tuple[Shrunk, str 
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return a scenario that is known to be there."""
+    """Return a scenario that must exist."""
     scenario = find_scenario(name)
     assert scenario is not None
     return scenario

@@ -19,7 +19,7 @@ def counter() -> Any:
 
 @contextmanager
 def workers(processes: int, made: Any) -> Iterator[Executor | None]:
-    """Give processes to work in, or None for none; they end when the block is left, at once where it is by an error."""
+    """Give processes to work in, or None for none; they end with the block, at once if it raises."""
     if not processes:
         _share(made)
         yield None

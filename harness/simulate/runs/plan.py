@@ -37,7 +37,7 @@ def resolve(
 ) -> tuple[Model, Plan]:
     """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal.
 
-    Faults that are given take the place of the scenario's own, sizes and settings those of their names.
+    Given faults replace the scenario's own, given sizes and settings those of the same names.
     """
     scenario, spec = find_runnable(what)
     base = scenario or Scenario(what, spec.title, what)

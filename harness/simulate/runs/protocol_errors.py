@@ -9,7 +9,7 @@ from types import TracebackType
 from harness.simulate.states.guards import NOT_PROTOCOL, package_of
 
 RAISED = "Exception"
-"""What a run violates in which protocol code raises an exception."""
+"""The name of the violation when protocol code raises an exception."""
 KIND = "exception"
 """The kind of that verdict."""
 LONGEST = 300

@@ -41,10 +41,10 @@ class Session:
     ) -> None:
         self.tables = tables
         self.watch = watch
-        """Hears now and then how many steps were taken, and says whether to go on."""
+        """Called now and then with the number of steps taken; says whether to go on."""
         self.stopped = False
         self.error: Exception | None = None
-        """What protocol code raised."""
+        """The exception of protocol code."""
         self.model: Model = tables.model
         self.plan = plan
         self.strategy = strategy
@@ -87,7 +87,7 @@ class Session:
         return self._timetable.now_us if self._timetable is not None else None
 
     def _started(self, initial: int) -> Node:
-        """Return the node of an initial state; one without any option where protocol code raises there."""
+        """Return the node of an initial state; if protocol code raises there, it has no options."""
         try:
             return self.tables.start(initial)
         except Refusal:
@@ -120,7 +120,7 @@ class Session:
             self._pause()
 
     def took(self, n: int, after: Node) -> None:
-        """Hear that option n of the present node was taken, and led to `after`, which the tables know."""
+        """Take note that option n of the present node was taken, and led to `after`, which the tables know."""
         self.take(n)
 
     def give(self, process: str, value: Value) -> None:
@@ -190,7 +190,7 @@ class Session:
         return not over and len(self.labels) < self.plan.steps
 
     def choose(self, n: int) -> None:
-        """Hear that the caller picked an option of the present state, which will be taken next."""
+        """Take note that the caller picked an option of the present state, which will be taken next."""
         if self._timetable is not None:
             self._timetable.choose(self.node, self.node.options, n)
 

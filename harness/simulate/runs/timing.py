@@ -76,7 +76,7 @@ class Timetable:
         return best
 
     def choose(self, node: Node, options: Sequence[Option], n: int) -> None:
-        """Move the time to where option n happens, which the caller picked; what was due before that is late."""
+        """Move the time to option n, which the caller picked; what was due before it is late."""
         self._move(self._moments(node, options), options[n])
 
     def resume(self, now_us: int, names: Iterable[str]) -> None:

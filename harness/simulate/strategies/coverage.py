@@ -1,4 +1,4 @@
-"""What a campaign of runs reached: actions, guards and how they came out, states of the spec.
+"""What a campaign of runs reached: actions, guards and their outcomes, states of the spec.
 
 Where a model names a refinement, a visited state counts as the state of the spec that it stands for (responses count
 when they are applied); else as itself. Guards are those that were evaluated in the visited states, to find out which
