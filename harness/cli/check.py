@@ -124,7 +124,7 @@ def check(
     if temporal or fairness != "spec":
         from harness.explore.liveness.fairness import fairness_of
 
-        fairness_of(built, fairness)  # refuses what there is not before anything is searched
+        fairness_of(built, fairness)  # refuses impossible options before anything is searched
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
     most = states or (FREE_STATES if engine == PLAIN or beyond_specs(built) else 0)

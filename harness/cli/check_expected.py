@@ -1,4 +1,4 @@
-"""Where `check` does not find what a scenario expects to be violated: it says so first, and never ends with code 0."""
+"""What `check` says if it does not find what a scenario expects to be violated: that first, and never exit code 0."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def what_finds_it(asked: SearchTarget, summary: Mapping[str, Any], given: Mappin
 
 
 def _known_search(scenario: Scenario, expected: str) -> str | None:
-    """Name the search that found it, where the package of the model keeps one."""
+    """Name the search that found it, if the model's package keeps one."""
     found = searched(scenario.name)
     if found is None or found.violated != expected:
         return None

@@ -23,7 +23,7 @@ Listed = ModelSpec | Scenario | Tour
 
 @attrs.frozen
 class Catalogue:
-    """Some of the models, scenarios and tours that there are, each in the order of its table."""
+    """Some of the known models, scenarios and tours, each in the order of its table."""
 
     models: tuple[ModelSpec, ...]
     scenarios: tuple[Scenario, ...]
@@ -47,7 +47,7 @@ class Catalogue:
 
 
 def in_full(named: Catalogue, every: Catalogue, width: int) -> list[str]:
-    """Return the lines that show what has a name in full."""
+    """Return the lines that show a named item in full."""
     lines: list[str] = []
     for one in named.all():
         kind = {ModelSpec: "model", Scenario: "scenario", Tour: "tour"}[type(one)]
@@ -61,7 +61,7 @@ def in_full(named: Catalogue, every: Catalogue, width: int) -> list[str]:
 
 
 def _table(rows: Rows, width: int) -> list[str]:
-    """Return rows of two columns; where the left one is too long for that, what is right of it comes below."""
+    """Return rows of two columns; if the left column is too long, the right one comes below it."""
     left = max((len(name) for name, text in rows if text), default=0)
     left = min(left, width // 3)
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The command `kafka-proto list`: models, scenarios and tours; those that some words are about; or one of them in full.
+"""The command `kafka-proto list`: models, scenarios and tours; those that match some words; or one of them in full.
 
 With `--json`, what is listed has the same shape in each case; what is named has more fields than the others.
 """
@@ -57,7 +57,7 @@ def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:
 
 
 def _text(one: Listed) -> str:
-    """Return what is said about one, in which words are looked for."""
+    """Return the text about an item that words are looked for in."""
     said: list[str] = [one.name, one.title]
     if isinstance(one, ModelSpec):
         model = built(one)

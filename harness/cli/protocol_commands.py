@@ -43,7 +43,7 @@ def _refusing(name: str, why: str) -> click.Command:
 
 
 def as_click(name: str, command: ProtocolCommand) -> click.Command:
-    """Return a protocol's command as one that takes words and prints."""
+    """Return a protocol's command as a click command, which takes words and prints."""
 
     def run(arguments: tuple[str, ...] = (), as_json: bool = False, **given: str | None) -> int:
         printed = command.run(arguments, {option.name: given[_field(option.name)] for option in command.options})

@@ -40,7 +40,7 @@ class _Rate(ProgressColumn):
 
 
 class TerminalOutput:
-    """The terminal; a quiet one shows no results. Progress goes to stderr, where that is a terminal."""
+    """The terminal; a quiet one shows no results. Progress goes to stderr, if that is a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -92,7 +92,7 @@ class TerminalOutput:
                 if bar.disable:
                     self.print(lines)
                     return
-                bar.stop()  # it is on the same terminal, perhaps
+                bar.stop()  # it may be on the same terminal
                 self.print(lines)
                 bar.start()
 
@@ -170,7 +170,7 @@ class TerminalOutput:
         return [*self._wrapped(said), f"  {result['replay']}"]
 
     def print(self, lines: Iterable[str]) -> None:
-        """Print lines, unless nothing is to be shown."""
+        """Print lines, unless output is quiet."""
         if not self.quiet:
             click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
 

@@ -1,4 +1,4 @@
-"""Kafka's wire protocol: what is between a TCP connection and a request as a value. It needs the extra `gateway`.
+"""Kafka's wire protocol: the layer between a TCP connection and a request as a value. It needs the extra `gateway`.
 
 `connection` is bytes in and out, without I/O; it is made of `codec` (where a message ends, and its fields, by kio's
 schemas) and `offer` (which APIs and versions there are, by release). `records` reads and writes record batches. `model`

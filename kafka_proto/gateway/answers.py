@@ -1,4 +1,4 @@
-"""What a client hears, as an observer of the wire notes it; and the properties that an answer alone can violate."""
+"""What a client hears, as an observer of the wire notes it; and the properties that a single answer can violate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READ_COMMITTED = 1
 
 
 def answered(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """Return what is known once a client is sent an answer."""
+    """Return what is known after a client is sent an answer."""
     look = LOOKS.get(request.api_key)
     return seen if look is None else look(seen, request, transaction, response, entries)
 
@@ -79,7 +79,7 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
 
 
 def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9: what a reader of committed records is sent."""
+    """P4 and P9: the records that a reader of committed records is sent."""
     if request.message["isolation_level"] != READ_COMMITTED:
         return seen
     for topic in response["responses"]:

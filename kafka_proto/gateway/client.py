@@ -31,7 +31,7 @@ def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, 
 
 
 def is_unanswered(api: int, message: codec.Fields) -> bool:
-    """Say whether a broker answers a request by nothing."""
+    """Say whether a broker leaves a request without an answer."""
     return api == PRODUCE and message["acks"] == 0
 
 
@@ -51,9 +51,9 @@ class Client:
         self._socket.close()
 
     def ask(self, api: int, version: int, message: codec.Fields) -> dict[str, Any]:
-        """Send a request, and return its response; of a Produce that is not answered nothing, once it is processed.
+        """Send a request, and return its response; a Produce without answer returns nothing, once it is processed.
 
-        Where the broker closes the connection instead, the next request is sent on another one.
+        If the broker closes the connection instead, the next request is sent on another one.
         """
         self._asked += 1
         if self._socket.fileno() < 0:

@@ -30,7 +30,7 @@ NEWEST = "4.4.0"
 
 
 def _check(what: str, number: Any, highest: int) -> None:
-    """Raise Refusal for what is no number from 1 to the highest."""
+    """Raise Refusal for anything but a number from 1 to the highest."""
     if type(number) is not int or not 1 <= number <= highest:
         raise Refusal(f"{what} should be a number from 1 to {highest}, not {number!r}")
 
@@ -59,7 +59,7 @@ class Fault:
         self._cluster.on_server(lambda server: server.end(self.number))
 
     def wait(self, seconds: float = 10.0) -> None:
-        """Wait until it holds a request back. Raises TimeoutError."""
+        """Wait until the fault holds a request back. Raises TimeoutError."""
         if not self._holds.wait(seconds):
             raise TimeoutError(f"nothing was held back within {seconds} s; does the client send such a request?")
 
@@ -89,7 +89,7 @@ class KafkaCluster:
             release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
             min_insync_replicas=min_insync_replicas)
         self._topics = _topics({} if topics is None else topics)
-        Host(self._settings, {})  # refuses a release and level that there is not, before anything is started
+        Host(self._settings, {})  # refuses an unknown release or level, before anything is started
         self._plan: Iterable[inputs.TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()
@@ -155,7 +155,7 @@ class KafkaCluster:
                 event.set()
 
     def on_server(self, action: Callable[[Server], T]) -> T:
-        """Do something with the server in its thread."""
+        """Call a function with the server in its thread."""
         if self._is_over:
             raise RuntimeError("the cluster has ended; begin faults while it runs")
         return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
@@ -227,7 +227,7 @@ class KafkaCluster:
         return known[name]
 
     def problems(self) -> dict[str, str]:
-        """Return the properties, of P1 to P11, that what happened so far violates, with reasons."""
+        """Return the properties, of P1 to P11, that the session so far violates, with reasons."""
         return self._host.problems() if self._is_over else self.on_server(lambda server: self._host.problems())
 
     def expect(self, *properties: str) -> None:
@@ -235,7 +235,7 @@ class KafkaCluster:
         self._allowed = properties
 
     def verdict(self) -> str | None:
-        """Return what is wrong with what happened, or None."""
+        """Return what is wrong with the session, or None."""
         problems = self.problems()
         lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in self._allowed]
         lines += [f"{name} was expected to be violated, but holds" for name in self._allowed if name not in problems]

@@ -119,7 +119,7 @@ class Connection:
         return bytes(ready)
 
     def _taken(self, frame: bytes) -> WireRequest:
-        """Return a frame as a request that waits for its answer. Raises Malformed for what a broker does not take."""
+        """Return a frame as a request that waits for its answer. Raises Malformed for a frame that no broker takes."""
         request = read_request(self._offer, frame, self._next)
         self._next += 1
         self._under_way.append(_Answer(request))
@@ -145,8 +145,8 @@ def read_client_id(source: codec.Source) -> str | None:
 def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     """Return a frame as a request (`RequestHeader.parse`, `SocketServer.processCompletedReceives`).
 
-    Raises Malformed for what a broker closes the connection for: bytes that are no request, an API or a version that it
-    does not offer. Of ApiVersions any version is a request, in which nothing is read then (KIP-511).
+    Raises Malformed if a broker closes the connection for it: bytes that are no request, an API or a version that it
+    does not offer. Of ApiVersions any version is a request, and its fields are not read then (KIP-511).
     """
     source = codec.Source(frame)
     api_key, version, correlation_id = read_head(source)
@@ -162,7 +162,7 @@ def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
 
 
 def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
-    """Return the frame of a response: header 1 where its version is flexible, but 0 for ApiVersions, then the body."""
+    """Return the frame of a response: header 1 if its version is flexible, but 0 for ApiVersions, then the body."""
     version = request.version
     out = bytearray(request.correlation_id.to_bytes(4, "big", signed=True))
     if request.api_key == API_VERSIONS:

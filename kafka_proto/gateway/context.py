@@ -1,4 +1,4 @@
-"""What an API of the wire is asked with, and what it asks of the brokers: requests of one partition or name each.
+"""What a handler of an API gets, and what it asks of the brokers: requests of one partition or name each.
 
 A handler is a generator: it yields requests for the broker that is asked, all of them sent at once, and is sent their
 answers when all have come, which may be later; it returns the fields of the response.
@@ -31,7 +31,7 @@ class Waits:
 
 
 class Closing(Exception):
-    """The connection ends in place of an answer; the message says why."""
+    """The connection ends instead of an answer; the message says why."""
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Fields | None]
 
 @attrs.frozen
 class AskedBroker:
-    """The cluster as one of its brokers is asked."""
+    """The cluster as seen by the broker that is asked."""
 
     settings: Settings
     cluster: RunningCluster
@@ -70,7 +70,7 @@ class AskedBroker:
         return self.cluster.topics.get(topic, 0)
 
     def leader(self, p: str) -> int:
-        """Return the number of a partition's leader as the broker knows it, -1 where it knows of none."""
+        """Return the number of a partition's leader as the broker knows it, -1 if it knows none."""
         leader = self.cluster.known(self.name, p).leader
         return number_of(leader) if leader else -1
 
@@ -119,7 +119,7 @@ def asking(kind: Any, request: WireRequest, said: Fields | None = None, **more: 
 
 
 def told(answer: Any, **more: Any) -> Fields:
-    """Return an answer by the names that a response has for its fields; and more. Others are not written."""
+    """Return an answer under the names that a response has for its fields; and more. Others are not written."""
     fields = {field.name.removesuffix("_ms"): getattr(answer, field.name) for field in attrs.fields(type(answer))}
     return {**fields, "error_code": number(answer.error), **more}
 
@@ -174,7 +174,7 @@ def each(
 def at_leader(
     here: AskedBroker, refusal: Callable[[Error], object], one: Callable[[str, Any], object]
 ) -> Callable[[str, int, Any], object]:
-    """Return what is asked about a partition by its name where the broker leads it, else its refusal, for `each`."""
+    """Return the request about a partition by its name if the broker leads it, else its refusal, for `each`."""
 
     def place(topic: str, index: int, partition: Any) -> object:
         wrong = wrong_place(here, topic, index)

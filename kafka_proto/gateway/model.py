@@ -1,7 +1,7 @@
-"""The model `gateway`: a host whose every step is an input from outside, for trails to be replayed, shown and verified.
+"""The model `gateway`: a host whose every step is an input from outside, so that trails can be replayed and verified.
 
-A step's name has what came and, in hexadecimal, the beginning of the SHA-256 of what was to be done about it: a replay
-that would send clients other bytes is refused at that step.
+A step's name has its input and, in hexadecimal, the beginning of the SHA-256 of the outputs: a replay that would send
+clients other bytes is refused at that step.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def slots_of(inputs: Chunks[Input], host: Host) -> Slots:
 
 
 def started(given: Started) -> Host:
-    """Return the host that a session starts with. Raises Refusal for a release or level that there is not."""
+    """Return the host that a session starts with. Raises Refusal for an unknown release or level."""
     try:
         return Host(given.settings, given.topics, given.now)
     except ValueError as error:
@@ -94,7 +94,7 @@ class Gateway(Process):
 
     def __init__(self) -> None:
         self._last: tuple[Chunks[Input], Host] = NOTHING, Host(Settings(), {})
-        """A host and what it has taken: a replay goes on with it, where another one has to take all again."""
+        """A host and its inputs so far: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
         """Yield what an input makes of the state; none if the cluster is not started, or is so already."""

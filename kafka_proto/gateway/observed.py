@@ -133,7 +133,7 @@ def producer_of(request: WireRequest) -> tuple[str, int, int] | None:
 
 
 def produced(message: Any) -> Iterator[tuple[str, int, bytes | None]]:
-    """Yield topic, partition and batch of what a Produce request has."""
+    """Yield topic, partition and batch of each part of a Produce request."""
     for topic in message["topic_data"]:
         for partition in topic["partition_data"]:
             yield topic["name"], partition["index"], partition["records"]

@@ -95,7 +95,7 @@ class Offer:
 def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> Offer:
     """Return what a broker of a release offers, of the APIs that are served.
 
-    Raises ValueError for a release or a level that there is not, or an API that no release has.
+    Raises ValueError for an unknown release or level, or an API that no release has.
     """
     if release not in RELEASES:
         raise ValueError(f"no release {release}; there are {', '.join(RELEASES)}")

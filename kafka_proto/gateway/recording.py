@@ -41,7 +41,7 @@ class Recording:
 
 
 def check_writable(path: Path) -> None:
-    """Raise Refusal where a trail cannot be written, before anything is served."""
+    """Raise Refusal if a trail cannot be written, before anything is served."""
     if path.is_dir():
         raise Refusal(f"{path} is a folder; give --trail a file, as session.trail.jsonl")
     if not path.parent.is_dir():

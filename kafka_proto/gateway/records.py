@@ -26,7 +26,7 @@ SHORTEST = 14
 MAGIC_AT = 16
 MAGIC = 2
 ATTRIBUTES_AT = 22
-"""Where the byte of the attributes is that says something."""
+"""The place of the attributes' lower byte, which carries the information."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 UNREAD = ("snappy", "lz4", "zstd")
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20

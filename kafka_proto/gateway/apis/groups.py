@@ -96,7 +96,7 @@ def offset_fetch(here: AskedBroker, request: WireRequest) -> Handling:
 def _fetched(
     here: AskedBroker, request: WireRequest, group: Fields, stable: bool
 ) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
-    """Look up what a group has where its coordinator has read its log; else each offset, and the whole, is refused."""
+    """Look up a group's offsets if its coordinator has read its log; else each offset, and the whole, is refused."""
     error, topics = Error.NONE, group["topics"]
     if not here.cluster.leads(here.name, requests.OFFSETS_PARTITION):
         error = Error.COORDINATOR_LOAD_IN_PROGRESS if here.loads_groups else Error.NOT_COORDINATOR
