@@ -96,7 +96,7 @@ def compaction_equivalence(view: View, retain_null_key: bool, deletes: bool) -> 
 
 
 def differs(who_has: str, here: Mapping[int, TopicMessage], there: Mapping[int, TopicMessage]) -> Reason:
-    """Say of which key the latest message is another one than in the whole topic."""
+    """Say for which key the latest message differs from that of the whole topic."""
 
     def last(message: TopicMessage | None) -> str:
         return "not at all" if message is None else f"last in message {message.id} with value {message.value}"
@@ -190,7 +190,7 @@ def compaction_completes(view: View) -> Reason:
 
 
 def readers_catch_up(view: View, readers: tuple[str, ...]) -> Reason:
-    """Say which reader lacks the latest value of which key."""
+    """Say which reader lacks the latest value of some key."""
     local = broker_of(view)
     for name in readers:
         reader: CompactedReaderState = view[name]

@@ -63,7 +63,7 @@ def build(sizes: Mapping[str, int], settings: Mapping[str, str], network: Networ
 
 
 def build_trimming(sizes: Mapping[str, int], settings: Mapping[str, str], *rest: Any) -> Model:
-    """Build `compaction/pulsar-trimming/actors`, of which there is no spec: it is judged by its properties only."""
+    """Build `compaction/pulsar-trimming/actors`, which has no spec: it is judged by its properties only."""
     flaw = "" if settings["flaw"] == "none" else settings["flaw"]
     host = TrimmingBroker(settings["retain-null-key"] == "true", departed(RIGHT, FLAWS, flaw), sizes["reconnects"])
     return composed(
@@ -106,7 +106,7 @@ def spec_invariants(retain_null_key: bool) -> tuple[Property, ...]:
 
 
 def waits_for(view: View, readers: tuple[str, ...]) -> tuple[str, ...]:
-    """Say who waits for whom: clients for the broker, the broker for the store."""
+    """Say which actors wait for which: clients for the broker, the broker for the store."""
     found = []
     producer: clients.PulsarProducerState = view[PRODUCER]
     if producer.stored < producer.last:

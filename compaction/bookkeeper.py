@@ -53,7 +53,7 @@ class Store:
         return tuple(sorted(n for n, held in self.ledgers.items() if held.state is not LedgerState.DELETED))
 
     def sealed(self, ledger: int) -> tuple[TopicEntry, ...] | None:
-        """Return the entries of a sealed ledger, or None where there is no such ledger."""
+        """Return the entries of a sealed ledger, or None if there is no such ledger."""
         held = self.ledgers.get(ledger)
         return held.entries if held is not None and held.state is LedgerState.SEALED else None
 

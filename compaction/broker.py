@@ -37,7 +37,7 @@ class PulsarBroker:
     """Ledgers that it found unreferenced, until they are deleted."""
     context: int = volatile(default=0)
     contents: tuple[TopicEntry, ...] | None = volatile(default=None)
-    """The ledger of the context as it was opened; None where there is none."""
+    """The ledger of the context as it was opened; None without a context."""
     horizon: int = volatile(default=0)
     state: CompactorState = volatile(default=CompactorState.PHASE_ONE)
     phase_one_result: PhaseOneResult | None = volatile(default=None)

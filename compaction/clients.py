@@ -28,7 +28,7 @@ class PulsarProducerState:
 
     sent: tuple[TopicEntry, ...] = ()
     stored: int = 0
-    """The id of the last entry whose receipt is there."""
+    """The id of the last entry that has a receipt."""
     batch: tuple[TopicMessage, ...] = ()
 
     @property
@@ -159,7 +159,7 @@ class CompactedReader(Actor[CompactedReaderState]):
             yield self.asking("ReceiveReadResponse", after, Op(self.name, "read", "ok", origins))
 
     def without_connection(self, local: CompactedReaderState) -> CompactedReaderState:
-        """Return the reader as one that is not connected and waits for nothing."""
+        """Return the reader disconnected, and not waiting for anything."""
         return attrs.evolve(local, connected=False, session=None, asked=None)
 
     def timers(self, local: CompactedReaderState) -> tuple[str, ...]:

@@ -113,9 +113,9 @@ def next_message(position: Position, ledger: Ledger | None, horizon: int, end: i
     """Return the position after the next message, or None when there is none yet.
 
     `ledger` is that of the context, if any, and `end` the id of the last message of the topic. Every read below the
-    horizon, and the first one of all, uses the ledger. Whoever comes to its end goes on behind the horizon, wherever
-    the ledger ended: that is how a message is read twice while the horizon lags behind (S12). A ledger is read by ids,
-    in whatever order it holds them.
+    horizon, and the first one of all, uses the ledger. A reader that comes to its end goes on behind the horizon,
+    wherever the ledger ended: that is how a message is read twice while the horizon lags behind (S12). A ledger is read
+    by ids, in whatever order it holds them.
     """
     last = position.last
     if ledger is not None and (position.in_ledger or last == 0 or last < horizon):

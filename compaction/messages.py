@@ -102,7 +102,7 @@ class LoadLedger(LedgerMessage):
 
 @attrs.frozen
 class LedgerLoaded(LedgerMessage):
-    """What is in the ledger, None where there is no such ledger; and the ids of all ledgers."""
+    """What is in the ledger, None if there is no such ledger; and the ids of all ledgers."""
 
     entries: tuple[TopicEntry, ...] | None
     existing: tuple[int, ...]

@@ -46,7 +46,7 @@ SETTINGS = {
 def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
-    """Build `compaction/pulsar`. Raises Refusal where the choices of all messages at the start are too many."""
+    """Build `compaction/pulsar`. Raises Refusal if the choices of all messages at the start are too many."""
     k = constants(sizes, settings)
     next_state = (*NEXT, *chosen(ACTIONS, settings["extend"].split(",")))
     starts = 1 if k.models_producer else (len(k.key_set) * len(k.value_set)) ** k.messages

@@ -131,7 +131,7 @@ def compaction_horizon_correctness(view: View, k: Constants) -> Reason:
 
 
 def compacted_ledger_leak(view: View, k: Constants) -> Reason:
-    """`CompactedLedgerLeak`: the ledger in use, and at most one that is being written or deleted."""
+    """`CompactedLedgerLeak`: the ledger in use, and at most one being written or deleted."""
     existing = [n for n in k.ledgers if ledger_of(view, n) is not None]
     if len(existing) <= 2:
         return None

@@ -31,7 +31,7 @@ class TrimmingState(PulsarBroker):
     """The id of the last entry that phase two read."""
     sealing: bool = volatile(default=False)
     effects: tuple[SealEffect, ...] = volatile(default=())
-    """What is still to be done of a compaction whose ledger is sealed."""
+    """What is still to be done of a compaction after its ledger was sealed."""
     reconnects: int = volatile(default=0)
 
 

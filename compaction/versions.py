@@ -58,7 +58,7 @@ class Trimming:
     )
     """Durable first, then what readers see, then what may be trimmed, then what is no longer needed."""
     copies_to_the_end: bool = False
-    """Whether phase two goes on behind where phase one ended: of what came later nobody knows what is the latest."""
+    """Whether phase two goes on behind where phase one ended: it is not known which later messages are the latest."""
     copies_again: bool = False
     """Whether phase two takes all that it reads for new, and not only what is above the last entry that it wrote."""
     reads_ledger_once: bool = False

@@ -32,7 +32,7 @@ def main() -> NoReturn:
 
 
 def clash() -> str | None:
-    """Return the sentence about what is found in place of our packages, or None where all is ours."""
+    """Return the sentence about what is found in place of our packages, or None if all is ours."""
     folder = Path(__file__).resolve().parents[1]
     mine: list[str] = []
     for one in distributions(path=[str(folder)]):
@@ -56,7 +56,7 @@ def clash() -> str | None:
 
 
 def _place(package: str) -> Path | None:
-    """Return where a package would be imported from: its folder, or its file; None where there is nothing."""
+    """Return where a package would be imported from: its folder, or its file; None if it is not found."""
     found = find_spec(package)
     if found is None:
         return None

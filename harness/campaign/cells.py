@@ -26,7 +26,7 @@ from harness.simulate.runs.plan import Plan, everything, plan_of
 from harness.simulate.strategies.by_name import NAMES
 
 MAKERS = ("harness/model", "harness/record", "harness/simulate")
-"""The harness's folders whose code a run depends on, beside that of the protocol."""
+"""The harness's folders with code that a run depends on, besides that of the protocol."""
 KEY = 16
 """Hexadecimal digits of keys and code versions."""
 
@@ -36,7 +36,7 @@ class Cell:
     """Everything about a run but its seed."""
 
     what: str
-    """The scenario's name, or the model's where no scenario is meant."""
+    """The scenario's name, or the model's if no scenario is meant."""
     model: str
     sizes: Mapping[str, int]
     settings: Mapping[str, str]

@@ -1,6 +1,6 @@
 """What a campaign's tables say, as small tables: how often runs fail and under which faults, and what was reached.
 
-Each function asks Spark once or twice and returns rows of a few numbers, for whoever renders them.
+Each function asks Spark once or twice and returns rows of a few numbers, ready to be rendered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CALM = "no fault"
 
 
 def wilson(failing: int, runs: int, z: float = Z) -> tuple[float, float]:
-    """Return the Wilson score interval for a rate of which `failing` of `runs` were seen."""
+    """Return the Wilson score interval for a rate, of `failing` in `runs`."""
     if not runs:
         return 0.0, 1.0
     seen, spread = failing / runs, z * z / runs

@@ -47,11 +47,11 @@ class ViolationCluster:
     """Whether a search found no shorter one."""
     reason: str
     trail: str
-    """The witness, as a trail file has it; empty where the run was recorded elsewhere without one."""
+    """The witness, as a trail file has it; empty if the run was recorded elsewhere without one."""
     shrunk: bool = True
-    """False where there are too many groups, or no trail: the witness is a run as it was found."""
+    """False if there are too many groups, or no trail: the witness is a run as it was found."""
     replays: bool = True
-    """False where there is no trail, or one that does not fit the code any more."""
+    """False if there is no trail, or the trail does not fit the code any more."""
 
 
 def clusters(tables: CampaignTables, most: int = MOST) -> list[ViolationCluster]:
@@ -119,7 +119,7 @@ def _tables(trail: Trail) -> Tables:
                    list(trail.claims)])
     if key not in _TABLES:
         for tables in _TABLES.values():
-            tables.start_over()  # nobody else frees them where the garbage collector is off
+            tables.start_over()  # only this frees them where the garbage collector is off
         _TABLES.clear()
         _TABLES[key] = Tables(trail.build())
     return _TABLES[key]

@@ -23,7 +23,7 @@ class ReadColumns:
     """The columns of an event that was read as text."""
 
     process: str | None
-    """Who took the step; None for event 0."""
+    """The process that took the step; None for event 0."""
     kind: str
     """The step's kind, or `initial`."""
     action: str | None
@@ -55,7 +55,7 @@ class Joiner:
         self._known: dict[str, tuple[str, list[str]]] = {}
 
     def part(self, turn: str, values: Sequence[str]) -> str:
-        """Return the inside of an event's JSON object. Raises ValueError where the values are not the turn's."""
+        """Return the inside of an event's JSON object. Raises ValueError if the values are not the turn's."""
         if turn not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()

@@ -75,7 +75,7 @@ def import_files(
     files: Sequence[Path], kind: str, folder: Path, what: str, day: str,
     progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> list[Imported]:
-    """Make a folder of tables of histories. Raises Refusal where a file is none, or the folder is in use.
+    """Make a folder of tables of histories. Raises Refusal if a file is none, or the folder is in use.
 
     `kind` is one of `KINDS`; `what` names the system that Jepsen tested; `progress` gets files done and planned.
     """

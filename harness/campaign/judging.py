@@ -30,7 +30,7 @@ from harness.verify.judge_cache import KnownEvent, Recall
 from harness.verify.spec_ways import where
 
 MOST_REMEMBERED = 30_000
-"""Values and turns of which is remembered what they mean."""
+"""The most values and turns whose meaning is remembered."""
 RARELY = (200_000, 20, 20)
 """How often the garbage collector walks through the tables of a judge."""
 MOST_TASKS = 2_000
@@ -73,7 +73,7 @@ class Rejudged:
     kinds: Mapping[str, int]
     """How many runs there are with each kind of finding. `property` is a violation that the run's row has as well."""
     refined: int
-    """Runs that were held against a spec."""
+    """Runs that were checked against a spec."""
     disagreeing: int
     """Runs with any other kind of finding."""
     findings: tuple[RunFinding, ...]
@@ -165,7 +165,7 @@ def judge_block(folder: Path, block: CommittedBlock, cell: Cell) -> Rejudged:
 
 
 def _judge_of(cell: Cell) -> RunJudge:
-    """Return who judges the runs of a cell. What this code cannot build any more is a finding."""
+    """Return the judge of a cell's runs. What this code cannot build any more is a finding."""
     if cell.is_foreign:
         return logs.judged
     try:

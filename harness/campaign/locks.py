@@ -1,8 +1,8 @@
 """One driver at a time works on a folder, and workers that outlive their driver commit nothing there.
 
-The driver locks a file in the folder, which says who it is. The system takes the lock away with the process, however
-that ends. Each driver draws a token; whoever commits something for it compares tokens while it holds a second lock, and
-a new driver writes its own token under that lock.
+The driver locks a file in the folder, which names its process. The system takes the lock away with the process, however
+that ends. Each driver draws a token; a worker that commits something for it compares tokens while it holds a second
+lock, and a new driver writes its own token under that lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.model import Refusal
 from harness.record.files import reason_of
 
 DRIVER, COMMIT = ".driver", ".commit"
-"""The locked files: of the driver, as long as it works; and of whoever commits something, for that moment."""
+"""The locked files: of the driver, as long as it works; and of a process that commits something, for that moment."""
 BUSY = (errno.EAGAIN, errno.EACCES)
 
 
@@ -62,7 +62,7 @@ def alone(folder: Path, option: str) -> Iterator[str]:
 
 @contextmanager
 def committing(folder: Path, token: str) -> Iterator[None]:
-    """Be the only one to commit something to a folder. Raises Refusal where it has another driver, and OSError."""
+    """Be the only one to commit something to a folder. Raises Refusal if it has another driver, and OSError."""
     with _locked(folder):
         if _driver_of(folder).get("token") != token:
             raise Refusal(f"{folder} is no longer worked on by the driver of this worker")
@@ -70,7 +70,7 @@ def committing(folder: Path, token: str) -> Iterator[None]:
 
 
 def shut_out(folder: Path) -> None:
-    """As a folder's driver, let whoever still works for it commit nothing from now on. Raises OSError."""
+    """As a folder's driver, let no remaining worker commit anything from now on. Raises OSError."""
     with _locked(folder):
         handle = os.open(folder / DRIVER, os.O_RDWR)
         try:

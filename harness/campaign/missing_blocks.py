@@ -12,7 +12,7 @@ from harness.simulate.strategies.by_name import IN_ORDER
 BLOCK = 500
 """Seeds of a block, if nothing else is said: seconds of work."""
 COVERAGE = 0.02
-"""The part of the runs whose coverage is measured, if nothing else is said: it takes several times as long."""
+"""By default, the part of the runs whose coverage is measured: it takes several times as long."""
 PREFIX = 0.1
 """The part of the first block that is covered where less than this is, so that a small campaign is not all coverage."""
 PER_CORE, PER_TASK = 4, 16
@@ -20,7 +20,7 @@ PER_CORE, PER_TASK = 4, 16
 
 
 def covered(manifest: Manifest, strategy: str, first: int) -> int:
-    """Return up to which seed coverage is measured in the block of a seed; 0 where it is not measured.
+    """Return up to which seed coverage is measured in the block of a seed; 0 if it is not measured.
 
     It is every nth block, from the first on. Where few are, it is the one in the middle of each n blocks and a tenth
     of the first block, but for strategies whose runs learn from one another.
@@ -64,7 +64,7 @@ def _gaps(cell: Cell, size: int, runs: int, made: Sequence[CommittedBlock]) -> I
 
 
 def _cut(cell: Cell, gap: tuple[int, int], at: int) -> Iterator[tuple[int, int]]:
-    """Yield a gap in the part before a seed and the part from there on, where it has both and runs may be parted."""
+    """Yield a gap in the part before a seed and the part from there on, if it has both and runs may be parted."""
     first, last = gap
     if first < at < last and cell.strategy not in IN_ORDER:
         yield first, at

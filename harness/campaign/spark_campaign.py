@@ -1,6 +1,6 @@
 """The driver of a campaign: has the missing blocks of runs made on Spark, whatever happens meanwhile.
 
-Starting a campaign again makes what is missing. Whoever is killed, driver or worker, takes with it only the blocks that
+Starting a campaign again makes what is missing. A driver or worker that is killed takes with it only the blocks that
 were not committed; those are made again, with the same rows.
 """
 
@@ -59,7 +59,7 @@ _WORKER: list[Worker] = []
 def make_blocks(
     tasks: Iterable[list[BlockTask]], folder: str, day: str, code: dict[str, str], token: str = ""
 ) -> Iterator[int]:
-    """Make blocks, each of them committed as soon as it is made; those that somebody else committed are left out.
+    """Make blocks, each of them committed as soon as it is made; blocks that another process committed are left out.
 
     Nothing is committed any more when the folder has another driver than the one with the token.
     """
@@ -104,7 +104,7 @@ class SparkCampaign:
         return self.store.alone(self.manifest)
 
     def open(self) -> list[BlockTask]:
-        """Return what is missing in the folder, which nobody else works on. Raises Refusal."""
+        """Return what is missing in the folder, which no other process works on. Raises Refusal."""
         committed = self.store.committed()
         self.store.verify(committed.values())
         return missing(self.manifest, self.runs, committed.values())

@@ -1,4 +1,4 @@
-"""Spark sessions: started quietly, bound to loopback where nothing else is needed, and stopped in order."""
+"""Spark sessions: started quietly, bound to loopback if nothing else is needed, and stopped in order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LEAN = "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialG
 
 
 def checked_master(master: str) -> str:
-    """Return a master's URL as Spark should get it. Raises Refusal for one that is none, or that does not answer."""
+    """Return a master's URL as Spark should get it. Raises Refusal for an invalid one, or if it does not answer."""
     local = LOCAL.fullmatch(master)
     if local:
         threads = local.group(2) or "1"
@@ -131,7 +131,7 @@ def _own_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Hold interrupts back until the block ends: Java that nobody waits for while it starts would stay for ever."""
+    """Hold interrupts back until the block ends: Java that is interrupted while it starts would stay for ever."""
     noted: list[int] = []
     before = [(number, signal.signal(number, lambda came, _: noted.append(came)))
               for number in (signal.SIGINT, signal.SIGTERM)]

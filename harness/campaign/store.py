@@ -61,7 +61,7 @@ class Manifest:
 
     cells: tuple[Cell, ...]
     keep: str
-    """`all`, `failing` or `sample=F`: of which runs events are kept."""
+    """`all`, `failing` or `sample=F`: the runs to keep events of."""
     coverage: float
     """The part of the runs whose coverage is measured."""
     block: int
@@ -100,14 +100,14 @@ class CampaignStore:
                 self.token = ""
 
     def begin(self, manifest: Manifest) -> None:
-        """Make the folder that of a campaign, or make sure that it is. Raises Refusal where it is another's."""
+        """Make the folder that of a campaign, or make sure that it is. Raises Refusal if it is another's."""
         if not self._look(manifest):
             self.describe(manifest)
         for name in (MARKERS, PARTS):
             (self.folder / name).mkdir(exist_ok=True)
 
     def _look(self, manifest: Manifest) -> bool:
-        """Say whether the folder is that of a campaign already. Raises Refusal where it is something else's."""
+        """Say whether the folder is that of a campaign already. Raises Refusal if it is something else's."""
         if not (self.folder / MANIFEST).exists():
             try:
                 others = sorted(path.name for path in self.folder.iterdir() if path.name[0] != "." and path.name != LOG)
@@ -125,7 +125,7 @@ class CampaignStore:
         return True
 
     def _tidy(self) -> None:
-        """Remove what was written, but not committed, when somebody was killed. Raises Refusal."""
+        """Remove what killed processes had written but not committed. Raises Refusal."""
         self.clear_parts()
         named = {file["path"] for block in self.committed().values() for file in block.files.values()}
         with suppress(OSError), self._turn():
@@ -141,7 +141,7 @@ class CampaignStore:
             to_disk(path)
 
     def manifest(self) -> Manifest:
-        """Return what the campaign is. Raises Refusal where the folder is none of a campaign."""
+        """Return what the campaign is. Raises Refusal if the folder is none of a campaign."""
         return _manifest(self._read_manifest())
 
     def _read_manifest(self) -> dict[str, Any]:
@@ -187,9 +187,9 @@ class CampaignStore:
 
     def commit(self, cell: Cell, first: int, last: int, day: str, tables: Mapping[str, pa.Table],
                counts: Mapping[str, int]) -> CommittedBlock:
-        """Write the tables of a block, and then its marker, unless somebody else did meanwhile; return the block.
+        """Write the tables of a block, and then its marker, unless another process did meanwhile; return the block.
 
-        Raises OSError, and leaves nothing half-written; Refusal where the folder has another driver by now.
+        Raises OSError, and leaves nothing half-written; Refusal if the folder has another driver by now.
         """
         name = f"{cell.key}-{first}-{last}"
         parts = self.folder / PARTS
@@ -234,7 +234,7 @@ class CampaignStore:
                           "campaign again") from None
 
     def clear_parts(self) -> None:
-        """Remove what was being written when somebody was killed."""
+        """Remove what killed processes were writing."""
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
     def files(self, table: str, blocks: Iterable[CommittedBlock]) -> list[Path]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CampaignTables:
-    """The committed rows of a campaign. Raises Refusal where a file is not as it was written."""
+    """The committed rows of a campaign. Raises Refusal if a file is not as it was written."""
 
     def __init__(
         self, spark: SparkSession, store: CampaignStore, what: str | None = None, day: str | None = None

@@ -29,7 +29,7 @@ from harness.verify.spec_ways import where
 PERTURBING = frozenset(str(kind) for kind in UNFAIR)
 """Kinds of steps by which the environment disturbs the protocol."""
 CHUNK = 1_000
-"""Events whose text is joined at a time."""
+"""The number of events to join the text of at a time."""
 REPORT_NS = 200_000_000
 """Between two reports of how far a worker is."""
 
@@ -99,7 +99,7 @@ class Worker:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)
         if tables is not self._shared:
-            tables.start_over()  # nobody else frees them while the garbage collector is off in a worker
+            tables.start_over()  # only this frees them while the garbage collector is off in a worker
         return rows
 
     def _tables(self, task: BlockTask) -> Tables:

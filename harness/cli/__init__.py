@@ -56,7 +56,7 @@ def main() -> NoReturn:
 
 
 def _forget_stdout() -> None:
-    """Keep the interpreter from writing what is left to an output that does not take it."""
+    """Keep the interpreter from writing its buffered output to a stream that does not take it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -146,7 +146,7 @@ def _sentence(error: click.ClickException) -> str:
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]
-    """The type of an option that takes one of some names; a mistyped one is answered with the one that was meant."""
+    """The type of an option that takes one of some names; for a mistyped name, the error suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the name. Raises BadParameter."""

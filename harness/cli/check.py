@@ -124,7 +124,7 @@ def check(
     if temporal or fairness != "spec":
         from harness.explore.liveness.fairness import fairness_of
 
-        fairness_of(built, fairness)  # refuses what there is not before anything is searched
+        fairness_of(built, fairness)  # refuses impossible options before anything is searched
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
     most = states or (FREE_STATES if engine == PLAIN or beyond_specs(built) else 0)
@@ -263,7 +263,7 @@ def remaining(queues: list[int]) -> int:
     """Estimate how many states are to be expanded yet, from how the queue shrank over the last levels; else return 0.
 
     Behind the widest level, levels of these models shrink faster and faster, so that a geometric series is an upper
-    bound that gets better; before it nobody can know.
+    bound that gets better; before it no estimate is possible.
     """
     last = [size for size in queues[-4:-1] if size]
     if len(last) < 3 or not last[0] > last[1] > last[2]:
@@ -273,7 +273,7 @@ def remaining(queues: list[int]) -> int:
 
 
 def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lasso | None]:
-    """Check temporal properties on the graph of a search; each lasso is held against the reference semantics."""
+    """Check temporal properties on the graph of a search; each lasso is checked against the reference semantics."""
     from harness.explore.liveness.check import check_temporal, fairness_of
     from harness.explore.liveness.lasso import why_no_counterexample
     from harness.explore.liveness.packed_graph import graph_of

@@ -1,4 +1,4 @@
-"""Where `check` does not find what a scenario expects to be violated: it says so first, and never ends with code 0."""
+"""What `check` says if it does not find what a scenario expects to be violated: that first, and never exit code 0."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def temporal_of(asked: SearchTarget, model: Model, engine: str, others: Mapping[
 
 
 def missed(summary: Mapping[str, Any], invariants: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return what is expected to be violated and was not found so, and why; None where nothing is missed.
+    """Return what is expected to be violated and was not found so, and why; None if nothing is missed.
 
     The reason is `asked`: only other invariants were asked for; `unchecked`: it was not looked at; `absent`: it is not
     in what was searched.
@@ -73,7 +73,7 @@ def what_finds_it(asked: SearchTarget, summary: Mapping[str, Any], given: Mappin
 
 
 def _known_search(scenario: Scenario, expected: str) -> str | None:
-    """Name the search that found it, where the package of the model keeps one."""
+    """Name the search that found it, if the model's package keeps one."""
     found = searched(scenario.name)
     if found is None or found.violated != expected:
         return None

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int, int, int], None]
 FREE_STATES = 500_000
-"""States after which --engine plain, and any engine with actors or faults, ends where nobody says otherwise: some 20 s
-and some 300 MB with --engine plain, less with the others."""
+"""States after which --engine plain, and any engine with actors or faults, ends by default: some 20 s and some 300 MB
+with --engine plain, less with the others."""
 MANY_STATES, MANY_LEVELS = 1_000_000, 2_000
-"""When the other engines look whether something keeps growing, where nobody says how many states are enough."""
+"""States and levels after which the other engines, if no limit is given, look whether something keeps growing."""
 GROWTH = "growth"
 FRONTIER = 7
-"""States that a search had yet to go on from, from which walks look for growth, too."""
+"""States that a search had not expanded yet, from which walks look for growth, too."""
 
 
 class Watch:
@@ -35,7 +35,7 @@ class Watch:
         self.growth: Growth | None = None
 
     def progress(self, distinct: int, generated: int, depth: int, queue: int) -> None:
-        """Report progress; look whether the model becomes finite, once, where the search is long."""
+        """Report progress; look once, in a long search, whether the model becomes finite."""
         self._report(distinct, generated, depth, queue)
         search = self._search
         if self._looks and isinstance(search, Search) and (distinct >= MANY_STATES or depth >= MANY_LEVELS):
@@ -45,7 +45,7 @@ class Watch:
                 search.limit, search.wants_stop = GROWTH, True
 
     def look_back(self) -> None:
-        """After the search: look what keeps growing, where it ended early."""
+        """After a search that ended early, look what keeps growing."""
         search = self._search
         early = search.interrupted or (isinstance(search, Search | PlainSearch) and search.limit is not None)
         if early and self.growth is None:
@@ -106,7 +106,7 @@ def goes_beyond_specs(summary: Mapping[str, Any]) -> bool:
 
 
 def limit_words(summary: Mapping[str, Any], most: int = 3) -> list[str]:
-    """Say line by line which limit ended a search, and what keeps growing, where that was looked for."""
+    """Say line by line which limit ended a search, and what keeps growing, if that was looked for."""
     limit = summary["limit"]
     if limit is not None and limit["name"] != GROWTH:
         return [f"ended at the {_limit(limit['name'], limit['value'])}, --{limit['name']}", *_growth(summary, most)]

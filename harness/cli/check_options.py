@@ -1,4 +1,4 @@
-"""Which options of `check` go together, and its search on Spark, which is loaded when somebody asks for it."""
+"""Which options of `check` go together, and its search on Spark, which is loaded only when asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPARK, PLAIN = "spark", "plain"
 ALL_OF_THEM, NONE = "all", "none"
 MANIFEST = "search.json"
-"""What the folder of such a search has, and no other checkpoint."""
+"""What only the folder of a search on Spark has, and no other checkpoint."""
 LEAST_MEMORY = 1e-9
 """A byte, in gigabytes."""
 
@@ -27,7 +27,7 @@ LEAST_MEMORY = 1e-9
 def check_options(
     model: Model, temporal: tuple[str, ...], memory: float | None, reducing: Mapping[str, bool]
 ) -> None:
-    """Raise Refusal for temporal properties that are none, or that others of these options spoil, and for no memory."""
+    """Raise Refusal for unknown temporal properties, for properties that other options exclude, and for no memory."""
     known = [prop.name for prop in model.properties if prop.is_temporal]
     for name in temporal:
         if name not in known:
@@ -104,7 +104,7 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
 
 
 def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mapping[str, Any]) -> str:
-    """Return the engine that searches a model: the plain one where reductions need it. Raises Refusal.
+    """Return the engine that searches a model: the plain one if reductions need it. Raises Refusal.
 
     `others` are options that the plain engine does not have.
     """
@@ -129,7 +129,7 @@ def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mappi
 
 
 def beyond_specs(model: Model) -> str:
-    """Return what a model has that no spec has, on which it depends whether it has an end; nothing for a spec."""
+    """Return what a model has that no spec has, and that may keep it from ending; nothing for a spec."""
     return "actors" if model.actors else "faults" if model.faulty else (
         "a bound on timers" if isinstance(model, Bounded) else ""
     )
@@ -139,7 +139,7 @@ def on_spark(
     model: Model, invariants: tuple[str, ...], folder: Path | None, master: str | None, parts: int | None,
     stop: bool, deadlock: bool,
 ) -> SparkSearch:
-    """Return a search on Spark. Raises Refusal where Spark or Java is missing."""
+    """Return a search on Spark. Raises Refusal if Spark or Java is missing."""
     from harness.campaign.requirements import require_java, require_packages
 
     require_packages()

@@ -73,7 +73,7 @@ def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iter
 
 
 def _how(summary: Mapping[str, Any]) -> list[str]:
-    """Say by which engine, under which faults and within which bounds, where that is not the usual."""
+    """Say by which engine, under which faults and within which bounds, if these are not the usual ones."""
     if summary["engine"] != PLAIN and not goes_beyond_specs(summary):
         return []
     within = []

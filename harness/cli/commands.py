@@ -181,7 +181,7 @@ def simulate(
 
 @attrs.define
 class _Made:
-    """What the runs of a simulation came to, so far."""
+    """What the runs of a simulation found, so far."""
 
     expected: str | None
     runs: int = 0
@@ -192,12 +192,12 @@ class _Made:
     witnessed: frozenset[str] = frozenset()
     kept: Run | None = None
     history: Path | None = None
-    """Where the history of the run that is kept was written, if it was."""
+    """Where the history of the kept run was written, if it was."""
     interrupted: bool = False
     _worth: int = -1
 
     def add(self, run: Run) -> None:
-        """Count a run, and keep it where it is worth more than the one kept."""
+        """Count a run, and keep it if it is worth more than the kept one."""
         as_expected = self.expected in {verdict.violated for verdict in run.violations}
         worth = 2 if as_expected else 0 if run.verdict.ok else 1
         if worth > self._worth:

@@ -1,4 +1,4 @@
-"""What `simulate --coverage` does: collects what the runs reach, and holds it against what a search can reach."""
+"""What `simulate --coverage` does: collects what the runs reach, and compares it with what a search can reach."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITHIN = click.option("--within", multiple=True, metavar="NAME=N",
 def collecting(
     model: Model, wanted: bool, within: tuple[str, ...], source: Strategies
 ) -> tuple[Tables, Coverage | None]:
-    """Return the tables to simulate on, and what collects there what is reached, if that is wanted. Raises Refusal."""
+    """Return the tables to simulate on, and a collector of what is reached there, if wanted. Raises Refusal."""
     if within and not wanted:
         raise Refusal("--within says what coverage is held against; give --coverage as well")
     if not wanted:
@@ -33,7 +33,7 @@ def collecting(
 
 
 def _known(model: Model, within: Mapping[str, int]) -> KnownStates | None:
-    """Return what a search finds reachable: of a spec itself, or of the spec of actors where sizes are given."""
+    """Return what a search finds reachable: of a spec itself, or of the spec of actors if sizes are given."""
     if model.refinement is None:
         if within:
             raise Refusal(f"{model.name} names no spec that could be searched at another size; leave --within out")

@@ -16,7 +16,7 @@ from harness.model import Refusal, find_scenario, model_specs, tours
 from harness.record import read_trail
 
 FIRST = "commit"
-"""What is shown where nobody says what."""
+"""What is shown by default."""
 HOST, PORT = "127.0.0.1", 8642
 
 

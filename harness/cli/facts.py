@@ -23,7 +23,7 @@ Listed = ModelSpec | Scenario | Tour
 
 @attrs.frozen
 class Catalogue:
-    """Some of the models, scenarios and tours that there are, each in the order of its table."""
+    """Some of the known models, scenarios and tours, each in the order of its table."""
 
     models: tuple[ModelSpec, ...]
     scenarios: tuple[Scenario, ...]
@@ -41,13 +41,13 @@ class Catalogue:
         return [one.name for one in self.all()]
 
     def where(self, test: Callable[[Listed], bool]) -> Catalogue:
-        """Return those of which a test is true."""
+        """Return the items for which a test is true."""
         return Catalogue(tuple(filter(test, self.models)), tuple(filter(test, self.scenarios)),
                          tuple(filter(test, self.tours)))
 
 
 def in_full(named: Catalogue, every: Catalogue, width: int) -> list[str]:
-    """Return the lines that show what has a name in full."""
+    """Return the lines that show a named item in full."""
     lines: list[str] = []
     for one in named.all():
         kind = {ModelSpec: "model", Scenario: "scenario", Tour: "tour"}[type(one)]
@@ -61,7 +61,7 @@ def in_full(named: Catalogue, every: Catalogue, width: int) -> list[str]:
 
 
 def _table(rows: Rows, width: int) -> list[str]:
-    """Return rows of two columns; where the left one is too long for that, what is right of it comes below."""
+    """Return rows of two columns; if the left column is too long, the right one comes below it."""
     left = max((len(name) for name, text in rows if text), default=0)
     left = min(left, width // 3)
     lines: list[str] = []
@@ -200,7 +200,7 @@ def values(setting: Setting) -> str:
 
 
 def built(spec: ModelSpec) -> Model | None:
-    """Return a model at its default sizes, or None where it cannot be built so."""
+    """Return a model at its default sizes, or None if it cannot be built so."""
     try:
         return spec.make()
     except Refusal:

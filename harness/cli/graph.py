@@ -19,7 +19,7 @@ from harness.render.graph_svg import write_svg
 FORMS = ("json", "dot", "svg")
 MOST_STATES = 1_000_000
 MOST_DRAWN = 300
-"""States of a graph that is drawn; nobody can read more."""
+"""The most states of a graph that is drawn; larger pictures cannot be read."""
 
 
 @cli.command()

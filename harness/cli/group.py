@@ -1,4 +1,4 @@
-"""The group of all commands, and what they share: it is light, and loads a command's module when it is asked for."""
+"""The group of all commands, and what they share: it is light, and loads a command's module on request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = click.option(
 
 
 class Commands(click.Group):
-    """The group of all commands, which names them where another one is asked for."""
+    """The group of all commands, which lists them if an unknown one is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -48,7 +48,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name, or refuse them with those that there are."""
+        """Return the command that the arguments name, or refuse it with the list of commands."""
         if args[0] not in COMMANDS and args[0] not in (known := self.list_commands(ctx)):
             said = f"there is no command {args[0]!r}"
             raise click.UsageError(unknown(said, args[0], known, "the commands are"), ctx)

@@ -1,4 +1,4 @@
-"""The command `kafka-proto list`: models, scenarios and tours; those that some words are about; or one of them in full.
+"""The command `kafka-proto list`: models, scenarios and tours; those that match some words; or one of them in full.
 
 With `--json`, what is listed has the same shape in each case; what is named has more fields than the others.
 """
@@ -40,7 +40,7 @@ def list_(words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:
-    """Return those that have all words in what is said about them. Raises Refusal where there are none."""
+    """Return those that have all words in what is said about them. Raises Refusal if none has."""
     wanted = [word.casefold() for word in words]
     texts = {id(one): _text(one) for one in every.all()} if words else {}
     found = every.where(lambda one: all(word in texts[id(one)] for word in wanted))
@@ -57,7 +57,7 @@ def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:
 
 
 def _text(one: Listed) -> str:
-    """Return what is said about one, in which words are looked for."""
+    """Return the text about an item that words are looked for in."""
     said: list[str] = [one.name, one.title]
     if isinstance(one, ModelSpec):
         model = built(one)

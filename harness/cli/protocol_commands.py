@@ -1,6 +1,6 @@
 """Commands that protocols add, as commands of the command line: loaded when one is asked for.
 
-One that cannot be loaded is a command all the same: help says so, and whoever calls it is told why.
+A command that cannot be loaded is still listed: help says so, and calling it says why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def names() -> set[str]:
 
 
 def load(name: str) -> click.Command | None:
-    """Return a protocol's command, loaded; None where no protocol has it."""
+    """Return a protocol's command, loaded; None if no protocol has it."""
     for entry in entry_points(group=COMMANDS, name=name):
         try:
             return as_click(name, load_entry(entry, ProtocolCommand))
@@ -43,7 +43,7 @@ def _refusing(name: str, why: str) -> click.Command:
 
 
 def as_click(name: str, command: ProtocolCommand) -> click.Command:
-    """Return a protocol's command as one that takes words and prints."""
+    """Return a protocol's command as a click command, which takes words and prints."""
 
     def run(arguments: tuple[str, ...] = (), as_json: bool = False, **given: str | None) -> int:
         printed = command.run(arguments, {option.name: given[_field(option.name)] for option in command.options})

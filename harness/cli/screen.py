@@ -40,7 +40,7 @@ class _Rate(ProgressColumn):
 
 
 class TerminalOutput:
-    """The terminal; a quiet one shows no results. Progress goes to stderr, where that is a terminal."""
+    """The terminal; a quiet one shows no results. Progress goes to stderr, if that is a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -51,7 +51,7 @@ class TerminalOutput:
     def progress(self, what: str, noun: str = "runs") -> Iterator[Report]:
         """Show progress with rate and remaining time on stderr; yields `report(done, planned, message)`.
 
-        Where nothing is planned, because nobody knows how much there is, only what is done and its rate are shown.
+        If the total is not known, only what is done and its rate are shown.
         """
         with self._bar(what, noun) as (_, report):
             yield report
@@ -92,7 +92,7 @@ class TerminalOutput:
                 if bar.disable:
                     self.print(lines)
                     return
-                bar.stop()  # it is on the same terminal, perhaps
+                bar.stop()  # it may be on the same terminal
                 self.print(lines)
                 bar.start()
 
@@ -109,7 +109,7 @@ class TerminalOutput:
     def simulated(
         self, result: Mapping[str, Any], trail: Trail, interrupted: bool, ahead: Ahead | None
     ) -> list[str]:
-        """Return the lines that say what came of `simulate`, and what a search comes to where nothing was found."""
+        """Return the lines with the result of `simulate`, and what a search comes to if nothing was found."""
         verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
         if verdict["ok"]:
             said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
@@ -150,7 +150,7 @@ class TerminalOutput:
         return lines
 
     def replayed(self, result: Mapping[str, Any], trail: Trail) -> list[str]:
-        """Return the lines that say what came of `replay`."""
+        """Return the lines with the result of `replay`."""
         verdict = result["verdict"]
         said = "no violation" if verdict["ok"] else f"violates {verdict['violated']} at step {verdict['step']}"
         lines = self._wrapped(f"{result['model']} on {result['runtime']}, {length(trail)}: {said}")
@@ -164,13 +164,13 @@ class TerminalOutput:
         return [*lines, f"  digest {result['digest']}"]
 
     def shrunk(self, result: Mapping[str, Any], trail: Trail) -> list[str]:
-        """Return the lines that say what came of `shrink`."""
+        """Return the lines with the result of `shrink`."""
         proof = ", proved shortest at this size" if result["proved_shortest"] else ""
         said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
         return [*self._wrapped(said), f"  {result['replay']}"]
 
     def print(self, lines: Iterable[str]) -> None:
-        """Print lines, unless nothing is to be shown."""
+        """Print lines, unless output is quiet."""
         if not self.quiet:
             click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
 

@@ -1,4 +1,4 @@
-"""The command `kafka-proto verify`: recorded runs, or runs made for the purpose, held against properties and spec.
+"""The command `kafka-proto verify`: checks recorded runs, or runs made for the purpose, against properties and spec.
 
 Exit codes: 0 all is as it should be, 1 a claimed property is violated, a step is not allowed, or a file is not what
 happened; 2 and 130 as everywhere.
@@ -69,7 +69,7 @@ def _found(name: str) -> list[Path]:
 
 
 def _is_beside(file: Path, files: Container[Path]) -> bool:
-    """Say whether a file is the trail beside a history."""
+    """Say if a file is the trail that belongs to a history."""
     stem = file.name.removesuffix(SUFFIXES[1])
     return stem != file.name and file.with_name(stem + SUFFIXES[0]) in files
 
@@ -143,7 +143,7 @@ def _verdict_lines(one: JudgedFile) -> list[str]:
 
 
 def _departed(one: JudgedFile, is_wrong: bool) -> str:
-    """Say what it means that the model's own actors do not do what is recorded."""
+    """Say what follows if the model's own actors do not do what is recorded."""
     if is_wrong:
         return "the model's own actors do not do this"
     if one.refined is None:

@@ -27,7 +27,7 @@ from harness.memo.interning import Ids, long_lived
 from harness.model import Model, State
 
 CHUNK = 256
-"""States between two looks at limits and at who wants to stop."""
+"""States between two looks at limits and at requests to stop."""
 BYTES_PER_STATE, BYTES_PER_SLOT = 200, 8
 NO_STEP = "no step is possible"
 NUMBERS, SYMMETRY = REDUCTIONS = ("numbers", "symmetry")
@@ -88,7 +88,7 @@ class PlainSearch:
         """Set from outside, by a signal: the search ends after the states at hand."""
         self.interrupted = False
         self.limit: str | None = None
-        """What ended the search early: `states` or `memory`, or what somebody from outside says."""
+        """What ended the search early: `states` or `memory`, or another limit that was set from outside."""
         self._hits: dict[str, FirstHit] = {}
         self._fresh: dict[str, FirstHit] = {}
         self._actions: dict[str, int] = {}
@@ -123,7 +123,7 @@ class PlainSearch:
         return self._quotients[frozenset(reduce)]
 
     def run(self) -> Result:
-        """Search until done, violated, interrupted, or at a limit; then look for shorter runs where there may be some.
+        """Search until done, violated, interrupted, or at a limit; then look for shorter runs if there may be some.
         """
         result = self._searched()
         return result if self._ample is None else self._with_shorter(result)
@@ -141,7 +141,7 @@ class PlainSearch:
         return self._result()
 
     def _has_more(self) -> bool:
-        """Say whether there are states to expand; where there are none, take the steps that were left out wrongly."""
+        """Say whether there are states to expand; if there are none, take the steps that were left out wrongly."""
         if not self.level_sizes[-1] and self._ample is not None:
             before = len(self.visited)
             for n, ways in self._ample.left_out(self.visited, self.known.ways):
@@ -159,7 +159,7 @@ class PlainSearch:
         return state if self._least is None else self._least(state)
 
     def _visit(self, state: Ids, parent: int) -> None:
-        """Note a state that is met for the first time, and by whose step."""
+        """Note a state that is met for the first time, and the process that led to it."""
         if state not in self._numbers:
             self._numbers[state] = len(self.visited)
             self.visited.append(state)
@@ -316,8 +316,7 @@ class PlainSearch:
         )
 
     def _with_shorter(self, result: Result) -> Result:
-        """Return a result with shortest runs where there are such, after a search for shorter runs of what is violated.
-        """
+        """Return a result with shortest runs where they exist, after a search for shorter runs of what is violated."""
         if not result.violations or self._has_ended():
             return attrs.evolve(result, longer=frozenset(each.name for each in (*result.violations, *result.witnesses)))
         levels = max(each.length for each in result.violations) - 1

@@ -1,4 +1,4 @@
-"""A model in which only so many timers fire in a run: an ordinary model, whose states know how many are left.
+"""A model in which only so many timers fire in a run: an ordinary model, whose states know how many remain.
 
 A run of it is a run of the model itself, with the same labels, so its trails are the model's.
 """
@@ -30,7 +30,7 @@ class Bounded(Model):
         return {**super()._environment_slots(), TIMERS: FrozenMap(self.timers)}
 
     def own_steps(self, process: Process, view: View) -> Iterable[Step]:
-        """Return the steps a process may take of its own accord: a timer's cost one that is left."""
+        """Return the steps a process may take of its own accord: a timer's step uses up one of those that remain."""
         found = []
         for step in super().own_steps(process, view):
             if step.kind is not Kind.TIMER:

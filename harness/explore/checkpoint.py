@@ -70,7 +70,7 @@ class Checkpoint:
         self.packing: list[object] = []
 
     def read(self, asked: Mapping[str, Any]) -> Saved | None:
-        """Return what is saved, None where nothing is yet.
+        """Return what is saved, None if nothing is yet.
 
         Raises Refusal for another search's, a damaged one, and for a folder that could not be written to later on.
         """
@@ -111,7 +111,7 @@ class Checkpoint:
         return saved
 
     def restore_layout(self, saved: Saved, layout: PackedLayout, types: Mapping[str, type]) -> None:
-        """Give a layout the values and widths of a checkpoint. Raises Refusal where it does not fit the model."""
+        """Give a layout the values and widths of a checkpoint. Raises Refusal if it does not fit the model."""
         try:
             for field, entry in zip(layout.fields, saved.fields, strict=True):
                 if list(field.slots) != entry["slots"]:

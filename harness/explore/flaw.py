@@ -7,7 +7,7 @@ from harness.model import Refusal, find_model, find_scenario
 
 
 def fewest_steps(name: str) -> int | None:
-    """Return the fewest steps to the violation that a scenario names in a spec, or None where none is. Refusal."""
+    """Return the fewest steps to the violation that a scenario names in a spec, or None if none is. Refusal."""
     scenario = find_scenario(name)
     if scenario is None or scenario.checked is None:
         raise Refusal(f"scenario {name!r} names no spec to search")

@@ -2,7 +2,7 @@
 
 What tells states apart are the spec's variables, those aside that are hidden: of states that agree in all others the
 first one found, in breadth-first order, stands for the rest, as under the model checker's VIEW. `graph_lines` writes
-any graph, whoever built it.
+any graph, however it was built.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Hidden:
 
 
 def without(value: Value, fields: frozenset[str]) -> Value:
-    """Return a value whose outermost records have lost the given fields; where none is lost, the value itself."""
+    """Return a value whose outermost records have lost the given fields; the value itself if none is lost."""
     if isinstance(value, tuple):
         return tuple(without(item, fields) for item in value)
     if isinstance(value, frozenset):
@@ -131,7 +131,7 @@ class Graph:
 def build_graph(
     model: Model, hide: Hidden, most: int, refusal: Callable[[int], Refusal], progress: Progress | None = None
 ) -> Graph:
-    """Build the graph of a model. Raises what `refusal` makes of `most` where there are more states than that.
+    """Build the graph of a model. Raises what `refusal` makes of `most` if there are more states than that.
 
     Steps that leave a constraint are left out, as are the states that they lead to.
     """

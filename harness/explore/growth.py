@@ -37,7 +37,7 @@ class Growing:
     by: tuple[str, ...]
     """The actions that did it, the most frequent first."""
     sort: str = ""
-    """For a number that the protocol declares as one that is only compared: its sort."""
+    """For a number that the protocol declares as only compared: its sort."""
 
 
 @attrs.define
@@ -78,7 +78,7 @@ def growth(
     """Walk through a model; return which parts of its states keep growing, those of messages only if no others do.
 
     Walks begin in an initial state, and in those of the `frontier`: which a search met and did not go on from. The
-    first walk on which anything but messages grows is the last one; so is one after which somebody gives up.
+    first walk on which anything but messages grows is the last one; so is a walk after which the caller gives up.
     """
     found: dict[str, _GrowingPart] = {}
     timers: set[str] = set()

@@ -1,7 +1,7 @@
 """A plain breadth-first traversal over the reference semantics: slow, short, and the oracle for everything faster.
 
-What is done with the states is up to whoever iterates over it: `graph_file` keeps all of the graph; the search and the
-graph that the faster ones are tested against check properties and count, in `tests/support`.
+The caller decides what is done with the states: `graph_file` keeps all of the graph; the search and the graph that the
+faster ones are tested against check properties and count, in `tests/support`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from harness.model import Choice, Model, State
 
 Transition = tuple[Choice, State, int | None]
-"""A step, the state after it, and that state's number: None where it is outside the constraint."""
+"""A step, the state after it, and that state's number: None if it is outside the constraint."""
 
 
 class Traversal:
@@ -28,8 +28,7 @@ class Traversal:
         self._numbers: dict[Hashable, int] = {}
         self._ahead: deque[State] = deque()
         self.initial = tuple([self._number(state) for state in model.initial_states()])
-        """The number of each of `Model.initial_states()`, in its order: one that is there twice has its number twice.
-        """
+        """The number of each of `Model.initial_states()`, in its order: a state that is there twice has it twice."""
 
     def __len__(self) -> int:
         """Return how many states were met so far."""

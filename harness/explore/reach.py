@@ -32,7 +32,7 @@ class Reachable:
 
 
 def reachable(model: Model, engine: str = "auto", most: int | None = None) -> Reachable | None:
-    """Return the reachable states of a spec model, or None where there are more than can be looked at."""
+    """Return the reachable states of a spec model, or None if there are more than can be looked at."""
     search = Search(model, (), engine=engine)
     limit = MOST[search.engine] if most is None else most
 

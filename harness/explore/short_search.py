@@ -1,4 +1,4 @@
-"""A short search, for whoever made runs and found nothing: does one of every state end soon, and with what?"""
+"""A short search, after runs that found nothing: does one of every state end soon, and with what?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def look_ahead(
     what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
     claims: Collection[str] | None = None,
 ) -> Ahead | None:
-    """Search a scenario or a model as `check` does, and say what that comes to; None where it would not end soon.
+    """Search a scenario or a model as `check` does, and say what that comes to; None if it would not end soon.
 
     `claims` take the place of those that are the scenario's own.
     """

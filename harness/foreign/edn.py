@@ -103,7 +103,7 @@ def forms(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _done(stack: list[_Open], line: int) -> Iterator[tuple[int, Any]]:
-    """Yield the value just completed if it is not inside another one; a vector around the file is nobody's value."""
+    """Yield the value just completed if it is not inside another one; a vector around the file belongs to no value."""
     last = stack[-1]
     if last.items and (len(stack) == 1 or (len(stack) == 2 and last.kind in ("[", "("))):
         yield line, last.items.pop()

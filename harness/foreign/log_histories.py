@@ -2,11 +2,11 @@
 
 Two properties are judged, from the operations alone. Nothing is known of the system but what it answered:
 
-- **AckDurability** (R4): a record whose send was acknowledged at an offset is read by somebody, if anybody reads on to
-  that offset; and nobody who reads both sides of it in one poll passes over it.
-- **StableReads** (R5): an offset has one content, whoever sends or reads it; and a reader does not go back.
+- **AckDurability** (R4): a record whose send was acknowledged at an offset is read by some reader, if any reads on to
+  that offset; and no reader that reads both sides of it in one poll passes over it.
+- **StableReads** (R5): an offset has one content in all sends and reads; and a reader does not go back.
 
-Operations that fail, or of which nobody knows what became of them, prove nothing and are left out.
+Operations that fail, or whose outcome is not known, prove nothing and are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LogOperation:
     at_us: int | None
     process: str
     outcome: str
-    """`invoke`, `ok`, `fail` or `info` (nobody knows); `fault` for what was done to the system."""
+    """`invoke`, `ok`, `fail` or `info` (outcome unknown); `fault` for what was done to the system."""
     name: str
     parts: tuple[Sequence[Any], ...]
     """What it consists of, as JSON: `["send", key, offset, value]`, the offset null where it is unknown;
@@ -83,7 +83,7 @@ class _Log:
     values: set[Any] = attrs.field(factory=set)
     """All values that were read."""
     reached: list[tuple[int, _Seen]] = attrs.field(factory=list)
-    """How far readers got: each offset beyond all before, with who read it."""
+    """How far readers got: each offset beyond all before, with its reader."""
     gaps: dict[tuple[int, int], _Seen] = attrs.field(factory=dict)
     """Neighbours in one poll that have offsets between them."""
 
@@ -177,7 +177,7 @@ class LogJudge:
 
 
 def _lost(key: Any, log: _Log) -> Iterator[Breach]:
-    """Yield the acknowledged records of a log that nobody read, though somebody read on to their offset."""
+    """Yield the acknowledged records of a log that were never read, though a reader read on to their offset."""
     offsets = [offset for offset, _ in log.reached]
     for offset, sent in sorted(log.acked.items()):
         at = bisect_left(offsets, offset)
@@ -191,7 +191,7 @@ def _lost(key: Any, log: _Log) -> Iterator[Breach]:
 
 
 def _passed_over(key: Any, log: _Log) -> Iterator[Breach]:
-    """Yield the acknowledged records of a log that somebody read, and somebody else passed over in one poll."""
+    """Yield the acknowledged records of a log that one reader read, and another one passed over in one poll."""
     acked = sorted(log.acked)
     for (low, high), reader in sorted(log.gaps.items()):
         for offset in acked[bisect_right(acked, low) : bisect_left(acked, high)]:

@@ -1,5 +1,5 @@
 """Interned values, and functions of a state that are remembered by the values that they read. Knows no driver.
 
-`interning` numbers the values of a state's slots; `read_memo` remembers what a function of a view gave by what it read
+`interning` numbers the values of a state's slots; `read_memo` remembers results of a function of a view by what it read
 and in which order, `union_memo` by all that any call has read so far. Ids are local to one process.
 """

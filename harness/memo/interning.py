@@ -33,7 +33,7 @@ def long_lived() -> Iterator[None]:
     finally:
         if was_on:
             gc.freeze()
-            gc.unfreeze()  # all of it is old now: whoever looks at new objects next need not walk through it
+            gc.unfreeze()  # all of it is old now: the next look at new objects need not walk through it
             gc.enable()
 
 

@@ -1,6 +1,6 @@
 """Functions of a view that are remembered by the values of the slots that they read, in the order in which they do.
 
-`ReadTree` is the memory. Who walks down it looks up the ids himself, as states differ: a tuple of ids here, one packed
+`ReadTree` is the memory. Its users look up the ids themselves, as states differ: a tuple of ids here, one packed
 integer in `explore/packed`.
 """
 
@@ -40,7 +40,7 @@ class ReadTree:
 
     def __init__(self) -> None:
         self.root: Any = None
-        """None where nothing is remembered yet, a result where nothing is read."""
+        """None if nothing is remembered yet, a result if nothing is read."""
 
     def insert(self, path: Sequence[Any], ids: Sequence[int], leaf: Any) -> int:
         """Remember a leaf by the ids of what was read on the way to it; return how many branches that took."""

@@ -1,4 +1,4 @@
-"""Auxiliary variables: slots that steps write and no process reads, for what properties need to know of the past.
+"""Auxiliary variables: slots that steps write and no process reads, for properties that depend on the past.
 
 They are part of the state: states that differ in one of them only are two. TLA+ calls those that remember the past
 history variables (Abadi and Lamport, "The Existence of Refinement Mappings").
@@ -20,13 +20,13 @@ from harness.model.view import View
 class Auxiliary:
     """A variable of a model, in the slot of that name. Both functions are pure.
 
-    Only steps of which something is noted read and write it, so that all others are remembered without it.
+    Only steps that are noted in it read and write it, so that all others are remembered without it.
     """
 
     name: str
     initial: Value
     noted: Callable[[Step], tuple[Any, ...]]
-    """Returns what counts of a step; empty: nothing."""
+    """Returns what to note of a step; empty: nothing."""
     after: Callable[[Value, tuple[Any, ...]], Value]
     """Returns the value after a step, given the value before it and what was noted of it."""
     types: tuple[type, ...] = ()

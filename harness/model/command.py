@@ -1,4 +1,4 @@
-"""What application code has of an actor: the awaitable that carries out its commands, and what it raises."""
+"""What application code has of an actor: the awaitable that carries out its commands, and its exception."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Command(Protocol):
         """Carry out a command that the model offers. Raises OperationFailed."""
 
     async def give(self, value: Value) -> Value:
-        """Give the actor input from outside (`Actor.on_input`), and what it begins its time. Raises OperationFailed."""
+        """Give the actor input from outside (`Actor.on_input`), and time for what it begins. Raises OperationFailed."""
 
 
 class OperationFailed(Exception):

@@ -56,7 +56,7 @@ class Rule:
     delay_ms: int = 100
 
     def fits(self, message: Message) -> bool:
-        """Say whether the rule is about this message, occurrences aside."""
+        """Say whether the rule matches this message, occurrences aside."""
         return (
             self.message in ("", message.type)
             and self.source in ("", message.source)
@@ -103,7 +103,7 @@ class Faults:
 
     @property
     def budget(self) -> FrozenMap[str, int]:
-        """The budget at the start: how often the scheduler may choose each kind; timed faults by kind and whom."""
+        """The budget at the start: how often the scheduler may choose each kind; timed faults by kind and actors."""
         budget = {kind: getattr(self, kind) for kind in FAULT_KINDS}
         for timed in self.timed:
             key = timed_key(timed.kind, timed.args)
@@ -126,7 +126,7 @@ def timed_key(kind: str, who: tuple[str, ...]) -> str:
 def pay(
     view: View, kind: str, who: tuple[str, ...] = (), timed_only: bool = False
 ) -> tuple[tuple[str, Value], ...] | None:
-    """Return the write that spends one `kind` of the budget, a timed one for `who` first, or None when none is left."""
+    """Return the write that spends one `kind` of the budget, a timed one for `who` first, or None if none remains."""
     budget = view[BUDGET]
     for key in (timed_key(kind, who),) if timed_only else (timed_key(kind, who), kind):
         if budget.get(key, 0) > 0:

@@ -1,6 +1,6 @@
 """Numbers that are only compared: the protocol declares them once, where a field of a state or a message holds one.
 
-Of a correlation id only equality counts, of an incarnation which is the newer; which number it is matters to nobody.
+Correlation ids are compared for equality only, incarnations also for order; the numbers themselves do not matter.
 States that differ in the choice of such numbers only are one. `renamed` is a state under another choice; -1, 0 and None
 mean none, or the first, and stay.
 """
@@ -22,7 +22,7 @@ BESIDE = "beside"
 SPECIAL = (-1, 0)
 """Numbers that are never renamed."""
 Namespace = tuple[str, str]
-"""A sort of numbers, and whose they are: numbers of two namespaces are never compared."""
+"""A sort of numbers and their owner: numbers of two namespaces are never compared."""
 Rename = Callable[[Namespace, int], int]
 
 
@@ -32,33 +32,33 @@ class Number:
 
     sort: str
     ordered: bool
-    """Whether it counts which of two is greater, or equality only; a new number is greater than all either way."""
+    """Whether numbers are ordered, or compared for equality only; a new number is greater than all either way."""
     per: tuple[str, ...] = ()
-    """Whose they are: `self` (the actor in whose state they stand), `part` (the key of the part of that state), `key`
-    (of the map in which they or their record stand), `beside` (the text that begins their tuple; others stay), or
-    fields of their record that say so, as `source` and `dest` of a message; none for one namespace."""
+    """Their owner: `self` (the actor in whose state they stand), `part` (the key of the part of that state), `key` (of
+    the map in which they or their record stand), `beside` (the text that begins their tuple; others stay), or fields of
+    their record that name it, as `source` and `dest` of a message; none for one namespace."""
 
 
 def fresh(sort: str, *per: str) -> dict[str, Any]:
-    """Return metadata that declares numbers of a field of which only equality counts; | combines it with other."""
+    """Return metadata of a field whose numbers are compared for equality only; | combines it with other."""
     return {"number": Number(sort, False, per)}
 
 
 def ordered(sort: str, *per: str) -> dict[str, Any]:
-    """Return metadata that declares numbers of a field of which equality and order count."""
+    """Return metadata of a field whose numbers are compared for equality and order."""
     return {"number": Number(sort, True, per)}
 
 
 @attrs.frozen
 class Sort:
-    """What is declared of a sort of numbers: whether order counts, and the fields that hold them with their `per`."""
+    """The declaration of a sort of numbers: whether order counts, and the fields that hold them with their `per`."""
 
     ordered: bool
     fields: dict[str, tuple[str, ...]]
 
 
 def declared(types: Iterable[type]) -> dict[str, Sort]:
-    """Return the sorts of numbers that the fields of some classes hold. Raises ValueError where declarations differ."""
+    """Return the sorts of numbers that the fields of some classes hold. Raises ValueError if declarations differ."""
     found: dict[str, Sort] = {}
     for cls in types:
         for field in attrs.fields(cls) if attrs.has(cls) else ():
@@ -73,7 +73,7 @@ def declared(types: Iterable[type]) -> dict[str, Sort]:
 
 
 class NumberSlots:
-    """The slots of a model, each with what its numbers mean there: who owns it, and how its value is put together."""
+    """The slots of a model, each with what its numbers mean there: its owner, and how its value is put together."""
 
     def __init__(self, model: Model) -> None:
         self._owners: dict[str, str] = {}
@@ -115,7 +115,7 @@ def in_order(name: str, value: Value, network: Network | None) -> Value:
 
 
 def renamed(model: Model, state: State, rename: Rename) -> dict[str, Value]:
-    """Return a state in which every declared number that is not special is what `rename` says."""
+    """Return a state in which each declared number that is not special is replaced as `rename` says."""
     slots = NumberSlots(model)
     return {name: slots.renamed(name, value, rename) for name, value in state.items()}
 
@@ -138,7 +138,7 @@ def renamed_value(value: Value, rename: Rename, owner: str = "", part: str = "")
 
 
 def _disk(local: Value, disk: FrozenMap[str, Value], renaming: _Renaming) -> Value:
-    """Return the persisted fields of a local state, whose declarations are its class's."""
+    """Return the persisted fields of a local state, as its class declares them."""
     fields = attrs.fields_dict(type(local))
     return FrozenMap({name: renaming.of_field(local, fields[name], value) for name, value in disk.items()})
 

@@ -1,4 +1,4 @@
-"""Where in a state or a message something is that could be changed, and so is no value: looked for after an error."""
+"""Finds, after an error, the part of a state or a message that could be changed, and so is no value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from harness.model.values import FrozenMap, NotAValue, Value, encode, instead_of
 
 SHOWN = 60
-"""Characters of what is no value that are shown."""
+"""Characters that are shown of what is no value."""
 
 
 def blamed(error: TypeError, named: Iterable[tuple[str, Value]]) -> TypeError:

@@ -33,7 +33,7 @@ class Operation:
 
 @attrs.frozen
 class Called:
-    """A client begins a call; `request` tells it from that client's other calls that are not answered."""
+    """A client begins a call; `request` tells it from that client's other unanswered calls."""
 
     client: str
     operation: Operation
@@ -42,7 +42,7 @@ class Called:
 
 @attrs.frozen
 class Answered:
-    """A client gets the answer to a call. An answer to none of its open calls says nothing."""
+    """A client gets the answer to a call. An answer to none of its open calls is ignored."""
 
     client: str
     answer: Value
@@ -73,8 +73,8 @@ def calls_of(
 ) -> Auxiliary:
     """Return the auxiliary variable that holds the calls of clients.
 
-    A call begins when its client sends a message that `called` says is one, and is answered when its client takes one
-    of which `answered` gives the answer. What faults do to messages is neither.
+    A call begins when its client sends a message for which `called` is true. It is answered when its client takes a
+    message whose answer `answered` gives. What faults do to messages is neither.
     """
     def noted(step: Step) -> tuple[Any, ...]:
         if step.kind in (Kind.FAULT, Kind.HEAL):
@@ -103,13 +103,13 @@ def _after(calls: Calls, noted: tuple[Called | Answered, ...]) -> Calls:
 
 
 def _answered(calls: tuple[Call, ...]) -> int:
-    """Return how many calls there are up to the last one that is answered."""
+    """Return how many calls there are up to the last answered one."""
     return max((n for n, call in enumerate(calls, 1) if call.answer), default=0)
 
 
 @attrs.frozen
 class Linearization:
-    """An order of calls that explains all answers, or, with a reason, the one that gets furthest before it does not."""
+    """An order of calls that explains all answers, or, with a reason, the order that gets furthest."""
 
     order: tuple[tuple[str, Call], ...]
     """Clients with their calls."""
@@ -184,7 +184,7 @@ class _OrderSearch:
         return self.calls[n][1].answer in ((), (answer,))
 
     def why_not(self, order: tuple[int, ...], value: Value) -> str:
-        """Return in a sentence why no order explains all answers, by the one that gets furthest."""
+        """Return in a sentence why no order explains all answers, by the order that gets furthest."""
         taken = sum(1 << n for n in order)
         wrong = [
             f"{self._words(n)} was answered {brief_value(self.calls[n][1].answer[0])}, not {brief_value(answer)}"

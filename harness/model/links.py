@@ -1,7 +1,7 @@
 """Links: how messages travel from one process to another, as the model says; and the inboxes in which they wait.
 
 A model without links of its own has one between any two addresses, and all travel by the network that is chosen for a
-run. One that lists its links has these and no others; a link without a semantics of its own travels by that network.
+run. A model that lists its links has only these; a link without a semantics of its own travels by that network.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Inbox:
 
 
 class Routes(dict[tuple[str, str], Inbox]):
-    """The inbox in which a message waits, by its source and destination. Raises ValueError where there is no link."""
+    """The inbox in which a message waits, by its source and destination. Raises ValueError if there is no link."""
 
     def __init__(self, addresses: Iterable[str], links: Iterable[Link], network: Network) -> None:
         super().__init__()

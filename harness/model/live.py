@@ -1,4 +1,4 @@
-"""What runs live says as it happens, as a request of a real client. It goes nowhere until somebody watches."""
+"""What runs live says as it happens, as a request of a real client. It goes nowhere unless it is watched."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A local state is one frozen attrs class in the slot with the actor's name, or a `Local`: several `Part`s, each such a
 class in a slot of its own, `b1[coordinator]` or `b1[replica][p1]`. `Layout` says for either where it is kept, what a
 step writes of it, and what a crash leaves. Fields are declared `persisted()`, `volatile()`, or `nested()` where they
-hold records with declarations of their own. Nobody else makes the names of these slots.
+hold records with declarations of their own. Only this module makes the names of these slots.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Part(Generic[S]):
         return where
 
     def written(self, step: Step, actor: str) -> S | None:
-        """Return the value that a step gives to this part of an actor's state, None where it leaves it alone."""
+        """Return the value that a step gives to this part of an actor's state, None if it leaves it alone."""
         where = self._slot(actor)
         return next((cast(S, value) for name, value in step.writes if name == where), None)
 

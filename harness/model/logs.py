@@ -1,4 +1,4 @@
-"""Logs of a model as somebody looks at them: partitions with their records, marks at offsets, what is known besides.
+"""Logs of a model as a viewer sees them: partitions with their records, marks at offsets, what is known besides.
 
 A model that has logs gives a function from a view of a state to these (`Model.logs`). Nothing decides by them.
 """

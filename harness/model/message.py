@@ -1,4 +1,4 @@
-"""Messages: frozen values with a source and a destination. How they travel is the affair of the link between these."""
+"""Messages: frozen values with a source and a destination. How they travel is up to the link between these."""
 
 from __future__ import annotations
 

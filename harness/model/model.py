@@ -60,7 +60,7 @@ class Effects:
 
 
 class SlotWrites(dict[str, Value]):
-    """What a step writes, slot by slot, while that is worked out: its own writes first, then what inboxes become.
+    """The writes of a step, slot by slot, while they are worked out: its own writes first, then what inboxes become.
 
     A search that packs states overrides what is done to inboxes, and to what was discarded.
     """
@@ -111,7 +111,7 @@ class Model:
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     settings: Mapping[str, str] = attrs.field(factory=dict)
     symmetric: tuple[tuple[str, ...], ...] = ()
-    """Sets of interchangeable names: renaming within one changes nothing but names."""
+    """Sets of interchangeable names: renaming within one changes only names."""
     types: tuple[type, ...] = ()
     """The attrs classes that occur in states and messages, for reading recorded values back by the classes' names."""
     view_hides: tuple[str, ...] = ()
@@ -119,17 +119,17 @@ class Model:
     constraint: Callable[[View], bool] | None = None
     """States where it is false are out of bounds: a search counts them as generated and goes no further."""
     claimed: tuple[str, ...] | None = None
-    """The properties that are claimed where nobody says which; None means all (some are false as written)."""
+    """The properties that are claimed by default; None means all (some are false as written)."""
     spec_variables: Callable[[Model, State], dict[str, Value]] | None = None
     """Gives a state as the spec's variables where gathering the slots of one name does not."""
     waits_for: Callable[[View], tuple[str, ...]] | None = None
-    """Says, for a state in which nothing happens any more, who waits for whom."""
+    """Says, for a state in which nothing happens any more, which actors wait for which others."""
     logs: Logs | None = None
-    """Gives the logs in a state, for who looks at them, where the model has any."""
+    """Gives the logs in a state, for display, if the model has any."""
     application: Callable[[Command], Any] | None = None
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
     refinement: Callable[[], Any] | None = None
-    """Builds the `harness.model.refinement.Refinement` that recorded steps of these actors are held against, if any."""
+    """Builds the `harness.model.refinement.Refinement` that checks recorded steps of these actors, if any."""
     links: tuple[Link, ...] = ()
     """The links that there are, where that is not one between any two addresses, all by the network."""
     auxiliary: tuple[Auxiliary, ...] = ()
@@ -211,7 +211,7 @@ class Model:
         return slots
 
     def slots_of(self, name: str) -> tuple[str, ...]:
-        """Return the slots that hold the local state of an actor; nobody else has any."""
+        """Return the slots that hold the local state of an actor; only actors have any."""
         actor = self.actors.get(name)
         return actor.layout.slots if actor is not None else ()
 
@@ -286,7 +286,7 @@ class Model:
         return list(self._with_auxiliary(view, steps))
 
     def input_choices(self, process: Process, view: View, value: Value) -> list[Choice]:
-        """Return the ways a process may take a value that comes from outside the model; one that is down has none."""
+        """Return the ways a process may take a value that comes from outside the model; none if it is down."""
         if self.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
             return []
         came, brief = Input(process.name, value), brief_input(value)

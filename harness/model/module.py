@@ -1,7 +1,7 @@
-"""The TLA+ module that a model was written after: what it takes to speak to the model checker about the model.
+"""The TLA+ module that a model was written after: all that it takes to run the model checker on the model.
 
 A protocol package that was written after TLA+ has a file `tla_modules` with a table `MODULES`, from the name of a model
-to a function of its sizes and settings that returns the module. It is read only when somebody asks, by `module_of`.
+to a function of its sizes and settings that returns the module. It is read only on request, by `module_of`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class TlaModule:
     definitions: Mapping[str, str] = attrs.field(factory=dict)
     """The model's other invariants, in terms of the module: name to the text after `==`."""
     actions: tuple[str, ...] = ()
-    """The disjuncts of `Next`, where it is LOCAL in the module, so that one who extends it does not have it."""
+    """The disjuncts of `Next`, where it is LOCAL in the module, so that a module that extends it does not have it."""
     chosen: Mapping[str, str] = attrs.field(factory=dict)
-    """Operators by which `Init` CHOOSEs, where TLA+ leaves open what: their name and parameter to what holds for the
+    """Operators by which `Init` CHOOSEs, where TLA+ leaves the choice open: name and parameter, to what holds for the
     first of the states of `Trace` only."""
     source: str = ""
     """Where the module is published."""
     as_written: bool = True
-    """False where the model repairs something, so that the published module does other steps."""
+    """False if the model repairs something, so that the published module does other steps."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ ModuleOf = Callable[[Mapping[str, int], Mapping[str, str]], TlaModule]
 
 
 def module_of(model: str, sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule | None:
-    """Return the TLA+ module of a model, or None where its protocol names none."""
+    """Return the TLA+ module of a model, or None if its protocol names none."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         file = f"{entry.module}.{FILE}"
         if not _exists(file):

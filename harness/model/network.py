@@ -20,7 +20,7 @@ class Network(Protocol):
     name: str
     empty: Value = FrozenMap()
     is_reliable: bool = False
-    """Whether no fault takes, doubles, delays or reorders a message: one that is cut off waits until the link heals."""
+    """Whether no fault takes, doubles, delays or reorders a message: if cut off, it waits until the link heals."""
 
     def put(self, inbox: Value, message: Message) -> Value: ...
     def take(self, inbox: Value, message: Message) -> Value: ...
@@ -36,7 +36,7 @@ class Network(Protocol):
 
 
 class UnorderedSet(Network):
-    """The specs' network: a set of messages in flight, any of which may arrive next; a message sent twice is one."""
+    """The specs' network: a set of messages in flight, which arrive in any order; a message sent twice is one."""
 
     name = "unordered-set"
     empty: Value = frozenset()
@@ -167,9 +167,9 @@ class _Queues(Network):
 class ConnectionQueues(_Queues):
     """First in, first out on each connection, which a message names as its `connection`; connections are unordered.
 
-    Who opens a new connection sends on it from then on. What is under way on an old one may arrive any time later.
-    Each address numbers those that it opens; a message on another's, an answer, says whose as its `opener`.
-    Inbox: (source, connection) -> queue; (source, connection, opener) for connections of others.
+    After opening a new connection, an actor sends on it. Messages on its old connections may arrive any time later.
+    Each address numbers those that it opens; a message on another's, an answer, names the owner as its `opener`. Inbox:
+    (source, connection) -> queue; (source, connection, opener) for connections of others.
     """
 
     name = "connections"

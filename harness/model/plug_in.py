@@ -1,4 +1,4 @@
-"""What an entry point of another package names, loaded; where it cannot be, a sentence that says which one and why."""
+"""Loads what an entry point of another package names; if that fails, a sentence says which one and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LOADERS = ("<frozen importlib", "importlib/", __file__)
-"""Files, by parts of their names, in which no mistake of a plug-in is."""
+"""Files, by parts of their names, that never contain a plug-in's mistake."""
 
 
 class NotLoaded(Exception):

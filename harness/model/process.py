@@ -64,19 +64,19 @@ class Turn(Generic[L]):
 
 
 class Decided:
-    """What a part of an actor decided that is a turn of the actor: to inherit from, where turns are made elsewhere.
+    """A decision of a part of an actor that becomes a turn of the actor: a base class, where turns are made elsewhere.
 
-    When guards are explained, a turn that is made of it counts as made where this was.
+    When guards are explained, a turn that is made of it counts as made where the decision was made.
     """
 
     __slots__ = ()
 
     def __attrs_post_init__(self) -> None:
-        """Be seen by whoever watches protocol code decide."""
+        """Run by attrs when it is made; the tracer of guards watches for this call."""
 
 
 class Actor(Process, Generic[L]):
-    """A process with one local state that nobody else reads or writes, and an inbox.
+    """A process with an inbox and one local state that no other process reads or writes.
 
     Subclasses define `initial` and override `step`, `on_message`, `on_input`, `timers` and `timer_fired` with pure
     functions.
@@ -98,11 +98,11 @@ class Actor(Process, Generic[L]):
         return ()
 
     def on_message(self, local: L, message: Message) -> Iterable[Turn[L]]:
-        """Yield the ways to consume a message; none means not accepted now."""
+        """Yield the ways to consume a message; an empty result means not accepted now."""
         return ()
 
     def on_input(self, local: L, value: Value) -> Iterable[Turn[L]]:
-        """Yield the turn that input from outside the model makes possible; none means not accepted now."""
+        """Yield the turn that input from outside the model makes possible; an empty result means not accepted now."""
         return ()
 
     def timers(self, local: L) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Property:
 def always(
     name: str, check: Callable[..., Reason], *, over: tuple[Any, ...] | None = None, on: str = "state", source: str = ""
 ) -> Property:
-    """An invariant: `check` returns the reason where it fails, else None."""
+    """An invariant: `check` returns the reason if it fails, else None."""
     return Property(name, "[]", check, on, over, source=source)
 
 

@@ -1,7 +1,7 @@
 """A command that a protocol adds to the command line, found through the entry point group `harness.commands`.
 
-The protocol says what there is to ask and answers with text and data; how they are asked and printed is the command
-line's affair, so that no protocol knows one.
+The protocol declares the command's options and answers with text and data. The command line does the parsing and
+printing, so that no protocol depends on it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Printed:
 class ProtocolCommand:
     """A command: its help (the first sentence is its title), its options, and what stands for its arguments.
 
-    `run` gets the arguments and the value of each option, by its name, None where it was not given. It raises Refusal
-    for what cannot be.
+    `run` gets the arguments and the value of each option, by its name, None if it was not given. It raises Refusal for
+    impossible input.
     """
 
     doc: str

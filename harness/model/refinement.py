@@ -1,4 +1,4 @@
-"""Refinement: how a composition of actors is held against a spec, step by step.
+"""Refinement: how a composition of actors is checked against a spec, step by step.
 
 A mapping says which state of the spec a state of the actors stands for; then each step of the actors is a step of the
 spec, a stutter, or one of the spec's named **extension actions**: behaviour that the spec abstracts from, each with a
@@ -23,7 +23,7 @@ Abstract = Callable[[View, Value], tuple[Mapping[str, Value], Value]]
 
 @attrs.frozen
 class Exchange:
-    """What a step of the actors exchanged: who took which action, the message that it got, if any, and what it sent."""
+    """What a step of the actors exchanged: the actor, its action, the message that it got, if any, and what it sent."""
 
     process: str
     action: str
@@ -46,24 +46,24 @@ class Refinement:
     """What the mapping remembers at the start: a frozen value, such as the numbers given to records so far."""
     served: tuple[type, ...] = ()
     """Responses that count at the moment they were served. From the step that sends one to the step that applies it,
-    the mapping sees the fields of the receiver's local state that this step will change as it will leave them (of maps
-    the keys that it will change). One that is lost or ignored never counts."""
+    the mapping sees the receiver's local state with the fields that this step will change already changed (of maps the
+    keys that it will change). A response that is lost or ignored never counts."""
     extensions: Mapping[str, str] = attrs.field(factory=dict)
     """The names of the spec's extension actions, and why the actors have each."""
     given: tuple[str, ...] = ()
-    """Variables of the spec that are its environment's, as a log below it: a step of the actors may change them as it
-    likes, and the spec takes its step from there."""
+    """Variables of the spec that belong to its environment, such as a log below it: a step of the actors may change
+    them as it likes, and the spec takes its step from there."""
     told: Told | None = None
     """What the spec is told of a step before it takes its own: slots for a request that was asked, for answers that are
     to be accounted for. The mapping gives them as they are at rest, so that the spec's step has to take them back."""
     steps: int = 1
-    """The most steps of the spec that one step of the actors may be."""
+    """The most spec steps that one step of the actors may take."""
     by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """For actions of the spec, the actions of the actors that may be such a step; one not named here, any may be."""
+    """For actions of the spec, the actions of the actors that may be such a step; for others, any action may."""
 
 
 def refinement_of(model: Model) -> Refinement | None:
-    """Return what a model's steps are held against, or None where it names nothing."""
+    """Return what a model's steps are checked against, or None if it names nothing."""
     if model.refinement is None:
         return None
     built: Refinement = model.refinement()

@@ -1,5 +1,5 @@
-"""What is raised for something that cannot be: whoever reads it gets one sentence, and no traceback."""
+"""The exception for impossible requests: the user reads one sentence, and no traceback."""
 
 
 class Refusal(Exception):
-    """Something the user asked for cannot be: one sentence that says what was expected and what to do."""
+    """The user asked for something impossible: one sentence that says what was expected and what to do."""

@@ -143,7 +143,7 @@ class Scenario:
     expected: str | None = None
     """The property expected to be violated, or None when every claim must hold."""
     repaired: str | None = None
-    """For a flawed row: the name of the row that differs in the variant only and must stay silent."""
+    """For a flawed row: the name of the row that differs in the variant only and must have no violation."""
     mode: str = "free"
     """`free`: any enabled step next; `timed`: the earliest event in virtual time."""
     steps: int = 200
@@ -155,7 +155,7 @@ class Scenario:
     runs: int = 400
     """Default number of runs per strategy."""
     checked: Checked | None = None
-    """Where the flaw is in a spec too: the search that finds it, whose length the scoreboard shows beside."""
+    """If the flaw is in a spec too: the search that finds it. The scoreboard shows the length for comparison."""
 
     @property
     def searched_timers(self) -> int:
@@ -257,7 +257,7 @@ def find_model(name: str) -> ModelSpec:
 
 
 def refuse_if_gone(name: str) -> None:
-    """Raise Refusal, with what to use instead, where a model was there once, as older trails say."""
+    """Raise Refusal, naming the replacement, for a model that existed once and is named by older trails."""
     for instead in (system.gone[name] for system in systems() if name in system.gone):
         raise Refusal(f"there is no model {name!r} any more; use {instead} instead")
 
@@ -270,7 +270,7 @@ def find_scenario(name: str) -> Scenario | None:
 def find_runnable(name: str, or_tour: bool = False) -> tuple[Scenario | None, ModelSpec]:
     """Return the scenario of that name and its model, or None and the model of that name. Raises Refusal.
 
-    With `or_tour` the name of a tour would have done as well, and may have been meant.
+    With `or_tour` the caller also takes names of tours, so the error suggests these, too.
     """
     scenario = find_scenario(name)
     if scenario is not None:
@@ -285,7 +285,7 @@ def find_runnable(name: str, or_tour: bool = False) -> tuple[Scenario | None, Mo
 
 
 def tours() -> tuple[Tour, ...]:
-    """Return every tour of every system, in the order of its table. Raises Refusal where two have one name."""
+    """Return every tour of every system, in the order of its table. Raises Refusal if two have one name."""
     found: dict[str, Tour] = {}
     for system in systems():
         for tour in system.tours:

@@ -1,4 +1,4 @@
-"""Names that somebody mistyped: which of the known ones were meant, and the sentence that says so."""
+"""Mistyped names: which of the known ones were meant, and the sentence that says so."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 CLOSE, CLOSER = 0.65, 0.8
-"""How much alike two names must be, from 0 to 1, for one to be meant by the other; and so where a third contains it."""
+"""How alike two names must be, from 0 to 1, to suggest one for the other; and so if a third contains it."""
 MOST_MEANT = 3
 MOST_LISTED = 12
 """Known names up to which all are listed, even where one of them is meant."""
 
 
 def similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the known names that somebody may have meant, at most three: those that contain it, else the most alike.
+    """Return the known names that may have been meant, at most three: those that contain it, else the most alike.
 
     Neither case nor punctuation counts. Of names in parts, such as `transactions/gist`, the parts that both begin with
     are left out of the comparison, and the parts that only a known one begins with may be missing.
@@ -33,7 +33,7 @@ def similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question which known name was meant, or nothing where none is alike."""
+    """Return the question which known name was meant, or nothing if no name is similar."""
     meant = similar(name, known)
     if not meant:
         return ""
@@ -42,7 +42,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(said: str, name: str, known: Iterable[str], has: str, see: str = "") -> str:
-    """Return what there is to say about a name that is not known, as one sentence.
+    """Return one sentence about an unknown name.
 
     `said` begins it, `has` stands before the list of what is known ("the models are"), `see` says where the names can
     be looked up; it stands instead of a long list.

@@ -35,7 +35,7 @@ Index = tuple[str, ...]
 Over = Callable[[Any], Iterable[Index]]
 """The choices of parameters or witnesses, given the constants."""
 ITSELF = "{0}"
-"""Who takes a step: the actor that the first parameter names."""
+"""The process that takes a step: the actor that the first parameter names."""
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ class Change:
     sent: tuple[Message, ...] = ()
     op: Op | None = None
     consumed: Message | None = None
-    """A message that the action takes off the network though nobody receives it."""
+    """A message that the action takes off the network although no actor receives it."""
 
 
 Changes = Callable[..., Iterable[Change]]
@@ -72,7 +72,7 @@ class Action:
     """Of an extension action: why the truth has it."""
 
     def process(self, index: Index) -> str:
-        """Return the name of the process whose step it is for one choice."""
+        """Return the name of the process that takes the step for one choice."""
         return self.by.format(*index) if self.by else slot(self.name, *index)
 
     def steps(self, k: Any, view: View, index: Index, *message: Message) -> Iterable[Step]:
@@ -118,7 +118,7 @@ def once(k: Any) -> Iterable[Index]:
 
 
 def rows(next_state: Next) -> Iterable[tuple[Action, ...]]:
-    """Yield the rows of a relation, one that is a single action as a tuple of it."""
+    """Yield the rows of a relation; a single action becomes a tuple of one."""
     return (row if isinstance(row, tuple) else (row,) for row in next_state)
 
 
@@ -128,9 +128,9 @@ def flat(next_state: Next) -> tuple[Action, ...]:
 
 
 class SpecProcess(Process):
-    """Whoever takes steps of a spec: an actor, or one choice of an action's parameters or witnesses.
+    """A process that takes steps of a spec: an actor, or one choice of an action's parameters or witnesses.
 
-    The finer, the less each reads: what a process may do is remembered by what it read.
+    The finer, the less each reads: what a process may do is remembered by the values that it read.
     """
 
     def __init__(self, name: str, k: Any, actions: tuple[tuple[Action, Index], ...]) -> None:
@@ -152,7 +152,7 @@ class SpecProcess(Process):
 
 
 def processes(next_state: Next, k: Any) -> tuple[SpecProcess, ...]:
-    """Return those whose steps make up a next-state relation, in its order; a tuple in it goes choice by choice.
+    """Return the processes that take the steps of a next-state relation, in order; a tuple in it goes choice by choice.
 
     Raises Refusal for parameters that are no text.
     """
@@ -175,7 +175,7 @@ def _check_text(one: Action, index: Index) -> None:
 
 
 def chosen(extensions: Next, names: Iterable[str]) -> Next:
-    """Return those extension actions whose names are given."""
+    """Return the extension actions with the given names."""
     on = frozenset(names)
     return tuple(left for row in rows(extensions) if (left := tuple(one for one in row if one.name in on)))
 

@@ -11,7 +11,7 @@ from harness.model.values import Value
 
 
 class Kind(StrEnum):
-    """Who decides that a step happens, which tells drivers when they may take it."""
+    """What decides that a step happens, which tells drivers when they may take it."""
 
     STEP = "step"
     """The protocol itself."""

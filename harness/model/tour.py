@@ -1,4 +1,4 @@
-"""Guided tours: a schedule of a model, step by step, with a caption for each step that says what it is about."""
+"""Guided tours: a schedule of a model, step by step, with a caption for each step that explains it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model.faults import NO_FAULTS, Faults
 class Tour:
     """A schedule that is worth looking at: a model at a size, and its labelled steps with captions.
 
-    Opened in the demo it stands before its first step, and whoever looks at it goes on step by step.
+    Opened in the demo it stands before its first step; the user goes on step by step.
     """
 
     name: str
@@ -28,15 +28,15 @@ class Tour:
     claims: tuple[str, ...] = ()
     """Names of the properties that the run is judged by."""
     violates: str | None = None
-    """The claim that fails in the last state, and in none before; or None where every claim holds to the end."""
+    """The claim that fails in the last state, and in none before; or None if every claim holds to the end."""
     witnesses: tuple[str, ...] = ()
-    """Names of the sometimes properties that the tour reaches: that it shows what it is about."""
+    """Names of the sometimes properties that the tour reaches: they show that it makes its point."""
     intro: str = ""
     """What to know before the first step."""
     shows_logs: bool = False
     """Whether the model's logs are what to look at beside the run."""
     then: str = ""
-    """The name of the tour that goes on where this one ends; none where it is empty."""
+    """The name of the tour that continues this one; empty if there is no such tour."""
 
     @property
     def captions(self) -> tuple[tuple[int, str], ...]:

@@ -39,7 +39,7 @@ class NotAValue(Refusal, TypeError):
 
 
 def instead_of(cls: type) -> str:
-    """Return what to use in place of a type whose objects are no values."""
+    """Return what to use in place of a type whose objects are not values."""
     return _INSTEAD.get(cls, "a frozen attrs class, a tuple, a frozenset or a FrozenMap")
 
 
@@ -70,7 +70,7 @@ class FrozenMap(Mapping[K, V]):
     @overload
     def get(self, key: K, default: V | T, /) -> V | T: ...
     def get(self, key: K, default: Any = None, /) -> Any:
-        """Return the value of a key, or `default` where there is none."""
+        """Return the value of a key, or `default` if it is missing."""
         return self._items.get(key, default)
 
     def __iter__(self) -> Iterator[K]:
@@ -121,7 +121,7 @@ class FrozenMap(Mapping[K, V]):
             return self
         kept = self._items.copy()
         del kept[key]
-        # Where they differ in kind, what is left may be all of one kind, as the map was not.
+        # If they differ in kind, the remaining keys may be all of one kind, as the map was not.
         return _in_order(kept) if type(next(iter(kept), key)) is type(key) else FrozenMap(kept)
 
 
@@ -196,7 +196,7 @@ def canonical_sort(values: Iterable[V]) -> list[V]:
 
 
 def check_names(model: str, types: Iterable[type]) -> None:
-    """Raise ValueError where two types have one name, by which their recorded values are to be read back."""
+    """Raise ValueError if two types have one name, by which their recorded values are to be read back."""
     names = [cls.__name__ for cls in set(types)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:

@@ -1,7 +1,7 @@
 """From slots back to the spec's variables: nested maps per variable, and the messages under way.
 
-On the specs' network `messages` is their set; on others, where copies count, the sorted tuple of all under way, with
-those on reliable links and the delayed ones beside it as `reliable` and `held`.
+On the specs' network `messages` is their set. On others, where copies count, it is the sorted tuple of all under way;
+those on reliable links and the delayed ones are in `reliable` and `held`.
 """
 
 from __future__ import annotations

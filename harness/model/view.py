@@ -44,9 +44,9 @@ class View:
         return self[slot(variable, *index)]
 
     def derived(self, name: str, function: Callable[[Value], T]) -> T:
-        """Read what a pure function makes of a slot's value: whoever does so depends on that alone.
+        """Read what a pure function computes from a slot's value: the reader depends on that alone.
 
-        The function makes a value, and is one and the same whenever it is asked for, as a function of a module is.
+        The function returns a value, and is the same object on each call, as a function of a module is.
         """
         return function(self[name])
 

@@ -17,26 +17,26 @@ from harness.record.references import References
 
 _QUOTE = json.encoder.encode_basestring
 BLOCK = 4096
-"""Choices that are kept in memory before they go to the file."""
+"""The most choices that are kept in memory before they go to the file."""
 
 
 @attrs.frozen
 class ChosenInput:
-    """Input from outside as a trail keeps it: whose it is, and the value as canonical text."""
+    """Input from outside as a trail keeps it: the receiving process, and the value as canonical text."""
 
     process: str
     text: str
 
     @classmethod
     def of(cls, process: str, value: Any) -> ChosenInput:
-        """Return the input of a process. Raises Refusal for what is no protocol value."""
+        """Return the input of a process. Raises Refusal for anything that is no protocol value."""
         try:
             return cls(process, canonical_bytes(value).decode())
         except (TypeError, ValueError) as error:
             raise Refusal(f"{process} cannot be given this: {error}") from None
 
     def decoded(self, types: Mapping[str, type]) -> Any:
-        """Return the value, of the classes that are given by name. Raises Refusal where it does not fit them."""
+        """Return the value, built from the given classes by name. Raises Refusal if it does not fit them."""
         try:
             value = decode(json.loads(self.text), types)
             canonical_bytes(value)
@@ -65,7 +65,7 @@ class Chosen:
     sent: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
     """The messages that the step sent, where they are known."""
     input: ChosenInput | None = None
-    """What came from outside: the choice can be taken again without whoever sent it."""
+    """What came from outside: the choice can be taken again without its sender."""
 
     @classmethod
     def of(cls, label: str, step: Step, at_us: int | None = None) -> Chosen:
@@ -101,7 +101,7 @@ class SpooledChoices(Sequence[Chosen]):
     """A sequence of choices that grows at its end, for long runs: all but the last block is in a nameless file.
 
     The file holds the lines of the trail. It is made when the first block is full, in `folder` (default: where the
-    system keeps temporary files), and gone when nobody holds the sequence any more. Raises Refusal when it is full.
+    system keeps temporary files), and gone when the sequence is no longer referenced. Raises Refusal when it is full.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -115,7 +115,7 @@ class SpooledChoices(Sequence[Chosen]):
         """Their lines in a trail, which depend on all choices before them."""
         self._lines = ChoiceLines()
         self._read: tuple[int, list[Chosen]] = (-1, [])
-        """The block that was read last, with its number: whoever reads on finds the next choice here."""
+        """The block that was read last, with its number: sequential reads find the next choice here."""
 
     def append(self, chosen: Chosen) -> None:
         """Add a choice."""

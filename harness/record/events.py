@@ -14,7 +14,7 @@ INITIAL = "initial"
 
 
 class Happening:
-    """What happened in a step: who did what, which messages moved, and the canonical texts of the slots written.
+    """What happened in a step: its process and action, the messages that moved, the canonical texts of slots written.
 
     `process` and `action` are None in event 0, whose `writes` are all slots of the initial state.
     """
@@ -33,7 +33,7 @@ class Happening:
         self._effects = effects
         self._head: str | None = None
         self.known_text: str | None = None
-        """The text, once somebody has asked for it."""
+        """The text, once it has been asked for."""
 
     @property
     def text(self) -> str:

@@ -1,8 +1,8 @@
 """Invariants of a user's own: a Python expression over a model's variables, as `client["c1"].state != "HasPid"`.
 
 The expression is the property's name, so that a trail which violates it replays like any other. A trail may come from
-anybody, so only expressions that look at values are taken: no statement, no call but of a few functions, no name that
-begins with an underscore.
+an untrusted source, so only expressions that look at values are taken: no statement, no call but of a few functions, no
+name that begins with an underscore.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _value(view: View, name: tuple[str, ...], tree: Mapping[str, Any]) -> Any:
 
 
 def with_expressions(model: Model, names: tuple[str, ...]) -> Model:
-    """Return the model with an invariant for each name that is an expression. Raises Refusal for one that is none.
+    """Return the model with an invariant for each name that is an expression. Raises Refusal for an invalid expression.
 
     What is a property's name, or could be one, is no expression.
     """
@@ -74,7 +74,7 @@ def expressions_of(model: Model) -> list[str]:
 
 
 def expressed(model: Model, text: str) -> Property:
-    """Return the invariant that an expression is. Raises Refusal where it cannot be evaluated in an initial state."""
+    """Return the invariant that an expression is. Raises Refusal if it cannot be evaluated in an initial state."""
     initial = model.initial_states()[0]
     variables: dict[str, Any] = {}
     for name in initial:

@@ -66,7 +66,7 @@ def check_fields(data: Mapping[str, Any], wanted: Mapping[str, FieldKind]) -> No
 
 
 def check_given(data: Mapping[str, Any], wanted: Mapping[str, FieldKind]) -> None:
-    """Raise ValueError unless those of the wanted fields that an object has are each of their kind."""
+    """Raise ValueError unless each wanted field that an object has is of its kind."""
     for name, kind in wanted.items():
         if name in data and not kind.fits(data[name]):
             raise ValueError(f'"{name}" should be {kind.words}, found {shown(data[name])}')

@@ -1,4 +1,4 @@
-"""Writing files so that nothing is ever half-written, and reading JSON Lines with errors a person can act on."""
+"""Writing files so that nothing is ever half-written, and reading JSON Lines with errors that a person can act on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPRESSION = 6
 
 
 def write_atomically(path: Path, lines: Iterable[str], compress: bool = False) -> None:
-    """Write lines to a file as `writing` does. Raises Refusal where that is not possible."""
+    """Write lines to a file as `writing` does. Raises Refusal if that is not possible."""
     with writing(path, compress) as file:
         for line in lines:
             file.write(line + "\n")
@@ -30,7 +30,7 @@ def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
     """Give a file to write to: it lies hidden beside the target, and is renamed over it when the block ends well.
 
     A link keeps pointing where it does; a device or pipe is written to as it is. With `compress` the file is gzip, with
-    neither time nor name in it, so that equal lines give equal files. Raises Refusal where writing is not possible.
+    neither time nor name in it, so that equal lines give equal files. Raises Refusal if writing is not possible.
     """
     try:
         target = _target(path)
@@ -49,7 +49,7 @@ def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
 
 
 def _target(path: Path) -> Path:
-    """Return what a path means in the end. Raises OSError, also for links in a circle."""
+    """Return the path that links lead to. Raises OSError, also for links in a circle."""
     try:
         target = path.resolve()
     except RuntimeError as error:  # pathlib raises it for links in a circle, before Python 3.13
@@ -75,7 +75,7 @@ def reason_of(error: Exception) -> str:
 
 
 def each_text(path: Path, what: str, begins: str = "a header line, record the run again") -> Iterator[str]:
-    """Yield the lines of a file, of which there is at least one, without keeping them. Raises Refusal.
+    """Yield the lines of a file, without keeping them; there is at least one line. Raises Refusal.
 
     `begins` says of an empty file what should be there, and what to do.
     """
@@ -96,7 +96,7 @@ def each_text(path: Path, what: str, begins: str = "a header line, record the ru
 
 
 def _not_utf8(path: Path) -> str:
-    """Return where a file stops being text: the decoder of a stream counts from its last block only."""
+    """Return the position where a file stops being text: the decoder of a stream counts from its last block only."""
     try:
         path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -105,7 +105,7 @@ def _not_utf8(path: Path) -> str:
 
 
 def parse_line(path: Path, what: str, number: int, line: str) -> dict[str, Any]:
-    """Return the JSON object of a file's line. Raises Refusal naming the line where it is none."""
+    """Return the JSON object of a file's line. Raises Refusal naming the line if it is no object."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):

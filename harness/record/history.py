@@ -39,7 +39,7 @@ READABLE = (1, 2)
 HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
 END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
 VERDICT_FIELDS: Mapping[str, FieldKind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
-"""What the verdict of a run that violates something has beside `ok`."""
+"""What the verdict of a violating run has besides `ok`."""
 EVENT_FIELDS: Mapping[str, FieldKind] = {
     "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*Kind), "action": TEXT, "args": TEXTS,
     "detail": TEXT, "input": ANY, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
@@ -99,7 +99,7 @@ class HistoryFile(Recorder):
     """Writes the events of a run to a file as they come, so that a run of any length needs no memory for them.
 
     Use it as a context manager. The file takes its place when the block ends after `end`, and never comes to be when
-    the block ends before. Raises Refusal where writing is not possible.
+    the block ends before. Raises Refusal if writing is not possible.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class HistoryFile(Recorder):
         self._file.write(line + "\n")
 
     def end(self, verdict: Mapping[str, Any]) -> None:
-        """Write the end line; after it there is nothing left that could fail but the renaming."""
+        """Write the end line; after it only the renaming can fail."""
         self._put(compact(_end(self, verdict)))
         self._file.flush()
         self._ended = True
@@ -151,7 +151,7 @@ class Event:
     writes: Mapping[str, Value]
     violated: Mapping[str, str]
     input: Value = None
-    """What came from outside, in an event of that kind."""
+    """The input from outside, in an event of that kind."""
 
     @property
     def name(self) -> str:
@@ -246,7 +246,7 @@ def read_frame(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         return header, _read_end(path, last, count, sha.hexdigest())
     except Refusal:
         for number, line in enumerate(each_text(path, "history"), 1):
-            parse_line(path, "history", number, line)  # a line that is no JSON at all says more than a wrong digest
+            parse_line(path, "history", number, line)  # a line that is not JSON says more than a wrong digest
         raise
 
 

@@ -1,7 +1,7 @@
 """Hidden files and folders in which something is written until it is complete, and what killed writers left of them.
 
 A writer holds a lock on what it writes, until that is in its place or removed. The system takes the lock away with the
-process, however that ends; so whoever gets the lock of such a file knows that nobody writes it any more, and removes
+process, however that ends. So a process that gets the lock of such a file knows that its writer is gone, and removes
 it. Each writer does so in the folder that it writes to. Where a file system has no locks, nothing is removed.
 """
 
@@ -23,7 +23,7 @@ except ImportError:  # a system without such locks
 MARK = ".kafka-proto.part"
 """How the names of these files end: those of other programs are left alone."""
 _MINE: set[str] = set()
-"""Those of this process, so that a program that ends at once can take them away."""
+"""The parts of this process, so that a program that ends at once can remove them."""
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def folder_of(target: Path) -> Iterator[Path]:
 
 
 def _locked(target: Path, is_folder: bool) -> tuple[int, str]:
-    """Make a hidden file or folder and lock it; another one where a sweeper was faster than the lock."""
+    """Make a hidden file or folder and lock it; try another if a sweeper was faster than the lock."""
     while True:
         beside, begin = target.parent, f".{target.name}."
         if is_folder:
@@ -83,7 +83,7 @@ def _forget(handle: int, name: str) -> None:
 
 
 def _is_at(path: str, handle: int) -> bool:
-    """Say whether a path still means the file that is open."""
+    """Say whether a path still names the open file."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -92,7 +92,7 @@ def _is_at(path: str, handle: int) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what writers left in a folder that are no more. What cannot be removed is left."""
+    """Remove what dead writers left in a folder. What cannot be removed is left."""
     if fcntl is None:
         return
     try:
@@ -106,7 +106,7 @@ def sweep(folder: Path) -> None:
 
 
 def _remove_if_left(path: str) -> None:
-    """Remove a file or folder that nobody has locked. Raises OSError where somebody has, and where that cannot be."""
+    """Remove a file or folder that is not locked. Raises OSError if it is locked, or if it cannot be removed."""
     kind = os.lstat(path).st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         return

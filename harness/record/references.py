@@ -29,7 +29,7 @@ class References:
             self._names.setdefault(message, name)
 
     def shortened(self, label: str, message: Message | None) -> tuple[str, str | None]:
-        """Return the label that a trail's file has, and the message in one line where a reference stands for it."""
+        """Return the label for a trail's file, and the message in one line if a reference stands for it."""
         if message is None or message not in self._names:
             return label, None
         brief = message.brief()

@@ -1,7 +1,7 @@
 """What complete searches of a package's scenarios found: a file beside its code, which says of which code it speaks.
 
 `searched.json` in a package's folder has one entry for each scenario that was searched; our own are made by
-`tests/support/searches/check_table.py`. An entry speaks of the code of which it has the digest, and of no other.
+`tests/support/searches/check_table.py`. An entry has the digest of its code, and speaks of no other code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORDS = re.compile(
     r"""|(?P<text>\"{3}(?:[^"\\]++|\\.|"(?!""))*+\"{3}|"(?:[^"\\\n]++|\\.)*+"|'(?:[^'\\\n]++|\\.)*+')""",
     re.MULTILINE | re.DOTALL,
 )
-"""Comments, and texts that stand alone: docstrings; or else a text with what may look like them in it."""
+"""Comments, and texts that stand alone (docstrings); or else a text that may contain what looks like them."""
 
 
 @attrs.frozen(eq=False)
@@ -47,18 +47,18 @@ class Searched:
     """How many timers may fire in a run, by name or in all; None for any number."""
     reductions: tuple[str, ...]
     checked: tuple[str, ...]
-    """The properties that were looked at."""
+    """The properties that were checked."""
     complete: bool
     """Whether each state was visited, or all of the levels up to a violation."""
     states: int
-    """Those visited; with reductions, each stands for others."""
+    """States that were visited; with reductions, each stands for others."""
     steps: int
     """Of the schedules that were all looked at: up to a violation, or up to where the search ended."""
     violated: str | None
     is_shortest: bool
     """Whether no schedule of fewer steps violates anything; of lassos that is not proved."""
     digest: str
-    """Of the code that was searched."""
+    """The digest of the code that was searched."""
 
     @property
     def is_of_this_code(self) -> bool:
@@ -100,7 +100,7 @@ class Searched:
     def command(self, scenario: Scenario, free: int) -> str:
         """Return the command that makes this search again; what is the scenario's own is left out.
 
-        A search may visit `free` states where nobody says how many.
+        By default, a search may visit `free` states.
         """
         sizes, settings = _sizes(scenario), _settings(scenario)
         words = [f"--size {name}={number}" for name, number in self.sizes.items() if sizes.get(name) != number]
@@ -145,7 +145,7 @@ def _network(scenario: Scenario) -> str:
 
 
 def searched(scenario: str) -> Searched | None:
-    """Return what a search of a scenario found, or None where the package of its model has no word of one."""
+    """Return what a search of a scenario found, or None if the package of its model has no word of one."""
     package = next((s.package for s in systems() for row in s.scenarios if row.name == scenario), "")
     return entries_of(package).get(scenario) if package else None
 
@@ -176,7 +176,7 @@ def code_digest(package: str) -> str:
     """Return the SHA-256 of the code that a package's models are made of, docstrings and comments left out.
 
     These are its modules, and all that they import, in absolute form, of the project that they belong to and of the
-    harness. What the functions of another package's `__init__` import is for who calls them, and not counted.
+    harness. Imports inside functions of another package's `__init__` belong to the callers, and are not counted.
     """
     tops = (package.partition(".")[0], LIBRARY)
     texts: dict[str, str] = {}

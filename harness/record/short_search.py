@@ -1,4 +1,4 @@
-"""What a short search says to whoever made runs and found nothing: that one of every state ends soon, and with what."""
+"""What a short search adds when runs found nothing: that a search of every state ends soon, and with what."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Ahead:
     """A search that ends soon: of every state, or up to a violation."""
 
     command: str
-    """Which makes it."""
+    """The command that makes it."""
     states: int
-    """Those that it visits."""
+    """The states that it visits."""
     violated: str | None = None
     """The invariant that it finds violated."""
     steps: int | None = None
-    """The fewest to that."""
+    """The fewest steps to that violation."""
     raised: str | None = None
     """The exception that protocol code raises in it."""
     is_timed: bool = False
-    """Whether the runs were in virtual time, of which a search knows nothing."""
+    """Whether the runs were in virtual time, which a search does not model."""
 
     @property
     def is_bad(self) -> bool:
-        """Whether something is wrong that the runs did not show."""
+        """Whether it finds something wrong that the runs did not show."""
         return self.violated is not None or self.raised is not None
 
     @property

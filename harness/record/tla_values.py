@@ -1,8 +1,8 @@
 """Values and states in the encoding of the specs' published state graphs: JSON as TLC's own values map to it.
 
-What lives here: the encoding, so that a graph, a trace or a single state can be held against the model checker's. What
-does not: the TLA+ text of a value, and the harness's own encoding (`harness.model.values`). This one cannot replace it:
-it forgets classes, and None and the empty map alias with a string and the empty sequence, as they do in the specs.
+What lives here: the encoding, to compare a graph, a trace or a single state with the model checker's. What does not:
+the TLA+ text of a value, and the harness's own encoding (`harness.model.values`). This one cannot replace it: it
+forgets classes, and None and the empty map alias with a string and the empty sequence, as they do in the specs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A tour as a trail: what its steps are is a run's decisions, so that it is replayed, shown and left like any other."""
+"""A tour as a trail: its steps are a run's decisions, so it is replayed, shown and left like any other trail."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from harness.record.choices import Chosen
 from harness.record.trail import Trail
 
 STRATEGY = "tour"
-"""What the trail of a tour names as the strategy that decided."""
+"""The strategy that the trail of a tour names."""
 
 
 def tour_trail(tour: Tour) -> Trail:
-    """Return the trail of a tour, of all its steps. Raises Refusal for a model or a size that there is not."""
+    """Return the trail of a tour, of all its steps. Raises Refusal for an unknown model or size."""
     model = find_model(tour.model).make(tour.sizes, tour.settings, tour.network, tour.faults)
     choices = tuple(Chosen(label, None) for label, _ in tour.steps)
     return Trail(

@@ -135,12 +135,12 @@ def read_trail(path: Path) -> Trail:
 
 
 def trail_of_text(name: str, text: str) -> Trail:
-    """Return the trail that a text is; `name` is what a Refusal calls it, which is raised as by `read_trail`."""
+    """Return the trail in a text; a Refusal, raised as by `read_trail`, calls it `name`."""
     return trail_of(Path(name), text.removesuffix("\n").split("\n"))
 
 
 def trail_of(path: Path, lines: Iterable[str]) -> Trail:
-    """Return the trail that the lines of a file are, of which there is at least one. Raises Refusal."""
+    """Return the trail in the lines of a file; there is at least one line. Raises Refusal."""
     header, *rest = [parse_line(path, "trail", number, line) for number, line in enumerate(lines, 1)]
     check_format(path, header, FORMAT, READABLE)
     if not rest or "end" not in rest[-1]:
@@ -209,7 +209,7 @@ def format_said(header: Mapping[str, Any]) -> str:
 
 
 def is_trail(path: Path) -> bool:
-    """Say whether a file is a trail; else it is a history. Raises Refusal for one that is neither."""
+    """Say whether a file is a trail; else it is a history. Raises Refusal if it is neither."""
     first = parse_line(path, "trail or history", 1, next(each_text(path, "trail or history")))
     if first.get("format") not in (FORMAT, HISTORY_FORMAT):
         said = f"its first line {format_said(first)}; give another file"
@@ -221,7 +221,7 @@ def build_model(
     name: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: str, faults: Faults,
     claims: Iterable[str],
 ) -> Model:
-    """Build a recorded run's model. Raises Refusal, also for faults and claims about what the model does not have."""
+    """Build a recorded run's model. Raises Refusal, also for faults and claims that do not fit the model."""
     spec = find_model(name)
     model = spec.make(sizes, settings, network)
     if faults != NO_FAULTS:
@@ -238,7 +238,7 @@ def build_model(
 
 
 def _check_names(faults: Faults, model: Model) -> None:
-    """Raise Refusal for faults of somebody whom the model, at its size, does not have."""
+    """Raise Refusal for faults of an actor that the model, at its size, does not have."""
     actors = [*faults.targets, *(who for timed in faults.timed for who in timed.who if timed.kind not in LINK_KINDS)]
     cut = [who for link in faults.links for who in link]
     cut += [who for timed in faults.timed for who in timed.who if timed.kind in LINK_KINDS]

@@ -18,7 +18,7 @@ def counted(number: int, noun: str, verb: str = "") -> str:
 
 
 def agreeing(number: int, verb: str) -> str:
-    """Return a verb, which is given as of many, in the number of what does it: `violate`, or `violates` of one."""
+    """Return a verb, given in the plural, to agree with a number: `violate`, or `violates` for one."""
     return verb if number != 1 else SINGULAR.get(verb, f"{verb}s")
 
 

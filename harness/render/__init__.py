@@ -1,9 +1,9 @@
 """Histories after the run: what they look like. Pure functions of a recorded run; nothing here drives or records one.
 
-Rooms: `timeline` reads a history once (who acted, what became of every message, what changed), `in_flight` follows
-messages, `changes` puts values and state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz`, `log` and `tla`
-are the forms that `render` writes.
-State graphs: `graph_picture` (what is seen of one, and DOT), `graph_layout` (where it goes), `graph_svg`.
+Rooms: `timeline` reads a history once (actors, the fate of every message, changes), `in_flight` follows messages,
+`changes` puts values and state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz`, `log` and `tla` are the
+forms that `render` writes. State graphs: `graph_picture` (what is seen of one, and DOT), `graph_layout` (where it
+goes), `graph_svg`.
 """
 
 from __future__ import annotations

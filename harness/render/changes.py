@@ -35,7 +35,7 @@ def brief(value: Value) -> str:
 
 
 def brief_message(message: Message, who: str = "") -> str:
-    """Return a message as `Type who field...`; `who` is whoever is worth naming: its source, its destination."""
+    """Return a message as `Type who field...`; `who` is the name worth showing: its source, its destination."""
     return " ".join([message.type, *([who] if who else []), *_words(message, nested="named")])
 
 
@@ -144,7 +144,7 @@ def _entries_differ(path: str, old: tuple[Value, ...], new: tuple[Value, ...]) -
 
 
 def _flushed(old: Value, new: Value, local: Value) -> list[str] | None:
-    """A disk that now holds what its actor holds: the names of what was flushed; None where it is otherwise."""
+    """A disk that now holds what its actor holds: the names of what was flushed; None if it is otherwise."""
     if not isinstance(old, FrozenMap) or not isinstance(new, FrozenMap) or local is None:
         return None
     changed = [key for key in new if old.get(key) != new[key]]

@@ -185,7 +185,7 @@ def _place(items: list[Item], layers: Sequence[Sequence[int]]) -> None:
 
 
 def _settle(items: list[Item], layer: Sequence[int], wanted: Sequence[float]) -> None:
-    """Place a layer nearest to what is wanted, by least squares: isotonic regression of what is left beside widths."""
+    """Place a layer nearest to what is wanted, by least squares: isotonic regression of the places less the widths."""
     offsets = [0.0]
     for one, other in pairwise(layer):
         offsets.append(offsets[-1] + (items[one].width + items[other].width) / 2 + GAP)

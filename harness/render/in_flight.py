@@ -62,7 +62,7 @@ class MessagesInFlight:
         return sorted(found, key=_age)
 
     def find(self, message: Message, held: bool = False) -> SentMessage | None:
-        """Return the oldest send of a message, or None; one that is held, or is not, where there is such a one."""
+        """Return the oldest send of this message, or None; preferably one that is held, or is not, as asked."""
         same = [(sent, is_held) for sent, is_held in self._open[message.dest].items() if sent.message == message]
         return next((sent for sent, is_held in same if is_held is held), same[0][0] if same else None)
 
@@ -172,7 +172,7 @@ class MessagesInFlight:
             del self._open[sent.message.dest][sent]
 
     def _put_back(self, sent: SentMessage, is_held: bool) -> None:
-        """Put a message back to where it was: among equal ones the oldest is the one that is meant."""
+        """Put a message back to where it was: among equal ones the oldest is meant."""
         here = self._open[sent.message.dest]
         here[sent] = is_held
         self._open[sent.message.dest] = dict(sorted(here.items(), key=_age))

@@ -147,7 +147,7 @@ def _segment(x: float, start: float, end: float, status: str) -> list[str]:
 
 
 def _flight(timeline: Timeline, layout: DiagramLayout, flight: Flight, track: float) -> list[str]:
-    """A message: out to its track, down while it is under way, across to whoever receives it, or to a cross."""
+    """A message: out to its track, down while it is under way, across to its receiver, or to a cross."""
     source = flight.source if flight.source in layout.lanes else flight.dest
     x, start = layout.lanes[source], layout.rows[flight.sent_at]
     side = 1 if track > x else -1

@@ -28,7 +28,7 @@ TEXT_CHARS = 50
 """Characters of the text beside the rows."""
 LONGEST_LABEL = 34
 FIELDS = 22
-"""Characters of a message's fields that always have room; more are shown where there is more."""
+"""Characters of a message's fields that always have room; more are shown if there is more."""
 NODE = 11.0
 """Radius of the mark of a step."""
 FIRST_TRACK = 16.0
@@ -158,7 +158,7 @@ def _rows(
 
 
 def _source(number: Mapping[str, int], flight: Flight) -> str:
-    """The column a flight leaves: its sender's, or its destination's where nobody in the picture sent it."""
+    """The column a flight leaves: its sender's, or its destination's if its sender is not in the picture."""
     return flight.source if flight.source in number else flight.dest
 
 

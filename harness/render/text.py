@@ -52,7 +52,7 @@ def write(timeline: Timeline, width: int) -> str:
 class Page:
     """Where the lifelines stand on a page of a width, and what the lines of a step are there.
 
-    `steps` is how many there may be, `time` how many characters a moment of virtual time takes, 0 where there is none.
+    `steps` is how many there may be, `time` how many characters a moment of virtual time takes, 0 without times.
     """
 
     def __init__(self, columns: Sequence[str], properties: Sequence[str], width: int, steps: int, time: int) -> None:

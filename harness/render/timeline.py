@@ -30,7 +30,7 @@ class Flight:
     source: str
     sent_at: int
     end: str = UNDER_WAY
-    """`received`, `lost` (nobody could hear it, or a crash), `dropped` (a fault took it), `merged` or `under way`."""
+    """`received`, `lost` (it could not be heard, or a crash), `dropped` (a fault took it), `merged` or `under way`."""
     ended_at: int | None = None
     held_at: int | None = None
     """The step from which it was delayed."""
@@ -46,7 +46,7 @@ class Flight:
 
 @attrs.frozen
 class Row:
-    """One event of a history with what a reader wants to see beside it."""
+    """One event of a history with all that a reader wants to see of it."""
 
     event: Event
     column: str
@@ -112,7 +112,7 @@ def check_typed(history: History) -> None:
 
 
 def timeline_of(history: History, model: Model, fair_from: int | None = None) -> Timeline:
-    """Read a history with its model. Raises Refusal for one that was read without it."""
+    """Read a history with its model. Raises Refusal if it was read without it."""
     check_typed(history)
     flights = _Flights(model)
     rows: list[Row] = []
@@ -133,7 +133,7 @@ def timeline_of(history: History, model: Model, fair_from: int | None = None) ->
 
 
 def column_of(event: Event, addresses: tuple[str, ...]) -> str:
-    """Return whose column an event belongs to: its process, else the first address among its arguments."""
+    """Return the column of an event: its process, else the first address among its arguments."""
     return next((name for name in (event.process, *event.args) if name in addresses), ENVIRONMENT)
 
 

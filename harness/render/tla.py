@@ -27,7 +27,7 @@ from harness.model.module import TlaModule, module_of
 from harness.record import History
 
 NAME = "Trace"
-"""What the module is called where it has no file to be called after."""
+"""What the module is called if it has no file to be called after."""
 WIDTH = 110
 IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?!WF_|SF_)[A-Za-z0-9_]+")
 NUMBER = re.compile(r"-?[0-9]+")
@@ -297,7 +297,7 @@ def _plain(text: str) -> str:
 
 
 def _module(model: Model, extends: str | None) -> TlaModule:
-    """Return the module that a model's runs are behaviours of. Raises Refusal where nobody says which."""
+    """Return the module that a model's runs are behaviours of. Raises Refusal if none is known."""
     found = module_of(model.name, model.sizes, model.settings)
     if found is None:
         raise Refusal(f"no TLA+ module is known that {model.name} was written after; export the run in another form")

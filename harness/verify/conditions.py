@@ -65,7 +65,7 @@ def guard_of(
 def turn_refused(call: TracedCall, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[FailedGuard, int] | None:
     """Return the guard at which the turn of a loop ended that is about some arguments, and how many the call passed.
 
-    For calls that gave steps with other arguments. None where no such turn is known.
+    For calls that gave steps with other arguments. None if no such turn is known.
     """
     passed = _evaluated(_function(call.code), call.lines)
     one = _refused(call, passed, frozenset(wanted), args)
@@ -226,7 +226,7 @@ def _tree(file: str) -> ast.Module | None:
 
 
 def _inside(node: ast.AST | None) -> Iterator[ast.AST]:
-    """Yield a node, and all below it; nothing where there is none."""
+    """Yield a node, and all below it; nothing without a node."""
     return iter(()) if node is None else ast.walk(node)
 
 

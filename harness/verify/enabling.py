@@ -26,7 +26,7 @@ MANY = 400
 
 @attrs.frozen
 class ActionInstance:
-    """An action of the spec as somebody can take it: what it writes there, and a state where it is possible."""
+    """An instance of a spec's action: what it writes there, and a state where it is possible."""
 
     process: str
     action: str

@@ -154,7 +154,7 @@ class _Explainer:
     def _attempt(self, before: Ids, after: Ids, exact: bool) -> Attempt | None:
         """Return the action that usually writes the slots that differ, in the instance that passes the most guards.
 
-        Of those that pass equally many, the one that is given the most of the values that are to be written.
+        Of those that pass equally many, the instance that is given the most of the values that are to be written.
         """
         wanted = differences(before, after)
         values = [self._value(after, slot) for slot in sorted(wanted)]

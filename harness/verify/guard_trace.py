@@ -53,7 +53,7 @@ class TracedCall:
 
 @attrs.frozen
 class FailedGuard:
-    """The condition at which a call stopped, or another line where there is none."""
+    """The condition at which a call stopped, or another line if there was no condition."""
 
     file: str
     line: int

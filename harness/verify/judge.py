@@ -61,7 +61,7 @@ class JudgedFile:
     departed: Oddity | None
     """The first step that the model's own actors would not take so."""
     refined: Refined | None
-    """None where the model has no refinement."""
+    """None if the model has no refinement."""
     explanation: Explanation | None
     unjudged: tuple[str, ...]
     """Claimed properties that recorded states do not show."""
@@ -183,7 +183,7 @@ class Rejudge:
         self.recall = Recall(model, tables, Refiner(model, tables, True) if model.refinement is not None else None)
 
     def recorded(self, history: History) -> JudgedFile:
-        """Judge a history without what is remembered, and remember nothing but what the tables do."""
+        """Judge a history without what is remembered, and remember only what the tables do."""
         scan = Scan(self.recall.tables, self.recall.refiner, history.header)
         return _judged(scan, history.events, NO_FILE, "history", history.header, history.end, None)
 

@@ -64,7 +64,7 @@ class Place:
         self.state = state
         self.failing = failing
         self.checked = checked
-        """What each check of the invariants says; None where one of them fails on the state."""
+        """What each check of the invariants says; None if one of them fails on the state."""
         self.met: dict[KnownEvent, tuple[SeenStep, Place]] = {}
 
 

@@ -20,7 +20,7 @@ from harness.simulate.states.tables import Tables
 
 @attrs.define(eq=False)
 class Taken:
-    """A step of a run: action, label, the served response that it took, and those that it sent and nobody lost."""
+    """A step of a run: action, label, the served response that it took, and those that it sent and were not lost."""
 
     action: str
     label: str

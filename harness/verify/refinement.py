@@ -47,7 +47,7 @@ class Failure:
     before: Ids | None
     """The abstract state before the step, as ids of the spec's tables; None for the initial state."""
     after: Ids | None
-    """The abstract state after it; None where the mapping gave none."""
+    """The abstract state after it; None if the mapping gave none."""
     problem: str | None = None
     """Why there is no abstract state."""
 
@@ -86,7 +86,7 @@ class Trace:
 
 
 class Refiner:
-    """Judges runs of one model of actors. Raises Refusal where the model has no refinement."""
+    """Judges runs of one model of actors. Raises Refusal if the model has no refinement."""
 
     def __init__(self, model: Model, tables: Tables | None = None, is_hasty: bool = False) -> None:
         refinement = refinement_of(model)
@@ -170,7 +170,7 @@ class Refiner:
         return self.taken_step(option.process, step, option.edge(node.state).effects.lost if step.sent else ())
 
     def taken_step(self, process: str, step: Step, lost: tuple[Message, ...]) -> Taken:
-        """Return a step of the actors as a step of a run; `lost` is what nobody got of what it sent."""
+        """Return a step of the actors as a step of a run; `lost` is what it sent in vain."""
         return self._taken(process, step.action, step.label, step.consumed, step.sent, lost)
 
     def first_ghost(self) -> int:

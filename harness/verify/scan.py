@@ -47,7 +47,7 @@ class SeenStep:
     departs: str | None
     """Why the model's own actors would not take it so, where that was asked."""
     taken: Taken | None
-    """The step as a refiner takes it; None where there is none."""
+    """The step as a refiner takes it; None if there is no step."""
 
 
 class Scan:
@@ -155,7 +155,7 @@ def unusual_start(tables: Tables, state: Ids) -> str | None:
 
 
 def failing_in(tables: Tables, state: Ids) -> dict[str, str]:
-    """Return the invariants that fail in a state and why; one whose check fails on the state fails too."""
+    """Return the invariants that fail in a state and why; an invariant whose check raises on the state fails too."""
     try:
         return tables.said(tables.checked(state))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Many runs of a model of actors, simulated and held against the spec, and what they come to together."""
+"""Many runs of a model of actors, simulated and checked against the spec, and what they come to together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hunt's silent runs held against their spec as they are made."""
+"""The hunt's runs without a violation, checked against their spec as they are made."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ class SpecHolding(Refiner):
 
 
 def held(tables: Tables) -> SpecHolding | None:
-    """Return what holds runs on these tables against their spec, or None where the model names none."""
+    """Return what checks runs on these tables against their spec, or None if the model names none."""
     return None if tables.model.refinement is None else SpecHolding(tables.model, tables, is_hasty=True)

@@ -33,7 +33,7 @@ class SpecWays:
         self._refinement = refinement
         self._known: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
         self._found: dict[tuple[Any, ...], dict[tuple[int, str], None]] = {}
-        """Processes of the spec and actions that were ways, by the slots that changed and who may not be one."""
+        """Processes of the spec and actions that were ways, by the slots that changed and the processes excluded."""
         self.possible: set[str] = set()
         """The actions that the spec could take in the states that were left."""
         self._everyone = {process.name: n for n, process in enumerate(refinement.spec.everyone())}
@@ -45,7 +45,7 @@ class SpecWays:
     def between(
         self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset(), most: int | None = None
     ) -> tuple[str, ...] | None:
-        """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
+        """Return the spec's actions that lead from one of its states to another one, or None if none do. Unmapped.
 
         Those that are barred do not count, nor do ways of more than `most` steps where that is given. From None, the
         state before the first, nothing leads to the initial states.
@@ -75,7 +75,7 @@ class SpecWays:
         return found
 
     def _hasty(self, before: Ids, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
-        """Return a way of one step, if one is found by asking who made such a step before; None says nothing."""
+        """Return a way of one step, if a process that made such a step before has one; None says nothing."""
         changed = differences(before, after)
         with suppress(Exception):  # a spec that fails is for the search to report
             for process, action in self._found.get((changed, barred), ()):
@@ -85,7 +85,7 @@ class SpecWays:
         return None
 
     def _note(self, node: Node, after: Ids, barred: frozenset[str], action: str) -> None:
-        """Note who in the spec made a step."""
+        """Note the spec's process that made a step."""
         before, changed = node.state, differences(node.state, after)
         for option in node.options:
             if option.action == action and leads(before, option, after):

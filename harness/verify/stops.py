@@ -26,7 +26,7 @@ class Missed:
 
 
 def missed(node: Comprehension, scope: Mapping[str, Any], args: tuple[str, ...]) -> Missed | None:
-    """Return why a comprehension gives nothing, for the item that is most like some arguments; None where it gives.
+    """Return why a comprehension gives nothing, for the item that is most like some arguments; None if it gives.
 
     `scope` are the variables that it sees. None, too, where it cannot be evaluated.
     """
@@ -46,7 +46,7 @@ def missed(node: Comprehension, scope: Mapping[str, Any], args: tuple[str, ...])
 def _items(
     node: Comprehension, depth: int, scope: dict[str, Any], bound: dict[str, Any]
 ) -> Iterator[tuple[dict[str, Any], Missed | None]]:
-    """Yield for each item the variables that it binds, and why it is left out, or None where it is not."""
+    """Yield for each item the variables that it binds, and why it is left out, or None if it is not."""
     if depth == len(node.generators):
         yield bound, None
         return
@@ -92,7 +92,7 @@ def value_of(node: ast.expr, scope: dict[str, Any]) -> Any:
 
 
 def _bind(target: ast.expr, item: Any) -> dict[str, Any]:
-    """Return the variables that a target of a loop binds. Raises ValueError for one that is no name or tuple."""
+    """Return the variables that a target of a loop binds. Raises ValueError for a target that is no name or tuple."""
     if isinstance(target, ast.Name):
         return {target.id: item}
     if isinstance(target, ast.Tuple):

@@ -1,9 +1,9 @@
 """Is a recorded run consistent in itself? What every run of a model does, whatever its actors decide, and no more.
 
 These are properties of any run, over its events: `RULES` names them. A message that is taken was on its way; what is
-sent gets on its way, or is lost or held where a fault says so; nobody writes what is another's; faults are those that
-the environment can do; an operation ends after it began; time does not go back. What the actors decide is held against
-the spec elsewhere; whether the model's own actors would have decided so, `departure` says.
+sent gets on its way, or is lost or held where a fault says so; no process writes another's slots; faults are those that
+the environment can do; an operation ends after it began; time does not go back. What the actors decide is checked
+against the spec elsewhere; whether the model's own actors would have decided so, `departure` says.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Consistency:
         """Ends of operations that have not begun in the run so far, by name; those that never begin take one step."""
 
     def take(self, n: int, at_us: int | None, op: Mapping[str, Any] | None, wrong: Iterable[tuple[str, str]]) -> None:
-        """Take in event n, of which it is known which rules about states and steps it breaks, and how."""
+        """Take in event n, knowing which rules about states and steps it breaks, and how."""
         for rule, sentence in wrong:
             self._keep(self._odd, Oddity(n, sentence, rule))
         if at_us is not None:
@@ -107,7 +107,7 @@ def wrong_with(model: Model, state: Mapping[str, Value], event: Event) -> Iterat
 
 
 def wrong_writes(model: Model, event: Event) -> Iterator[tuple[str, str]]:
-    """Yield the rules that a step breaks after any state: who may write what."""
+    """Yield the rules that a step breaks after any state: which process may write which slots."""
     if any(process.name == event.process for process in model.processes):
         yield from _writes(model, event)
     elif all(process.name != event.process for process in model.environment):
@@ -216,7 +216,7 @@ def _leave_alike(view: View, one: Mapping[str, Value], event: Event, name: str, 
 def departure(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -> str | None:
     """Return why a step is none of the model's own in a state, or has other effects; None if it is one.
 
-    Only who takes the step is asked. Of the state, nothing counts but what is read of it.
+    Only the process that takes the step is asked. Of the state, only what is read of it counts.
     """
     try:
         own = _own(model, view, event)

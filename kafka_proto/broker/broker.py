@@ -1,7 +1,7 @@
 """The broker: its metadata cache, roles, and the log that they share.
 
-It routes messages and carries outcomes out. What a coordinator decides is said in its role; how records are replicated
-and committed, and how a broker hears who leads, in its log: `ReplicatedLog`, or `LocalLog` where leaders stay.
+It routes messages and carries outcomes out. What a coordinator decides is said in its role. How records are replicated
+and committed, and leaders learned, is said in its log: `ReplicatedLog`, or `LocalLog` where leaders stay.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Broker(Actor[Local]):
         return tuple(self.deadlines(local))
 
     def deadlines(self, local: Local) -> dict[str, int | None]:
-        """Return when each armed timer fires, in milliseconds; None where it has no time."""
+        """Return when each armed timer fires, in milliseconds; None if it has no time."""
         found: dict[str, int | None] = {"BrokerRequestTimeout": None} if self.asks(local) else {}
         for role in self.roles:
             found.update(role.timers(local))

@@ -19,7 +19,7 @@ from kafka_proto.replication.records import NIL, Isr
 
 @attrs.frozen
 class Elections:
-    """How many elections that nobody needed were held."""
+    """How many unneeded elections were held."""
 
     held: int = 0
 
@@ -30,7 +30,7 @@ class Partition:
 
     quorum: Quorum
     eligible: Isr = frozenset()
-    """KIP-966: who left the ISR as it became too small, and still holds all that is committed."""
+    """KIP-966: the brokers that left the ISR as it became too small, and still hold all that is committed."""
 
 
 ELECTIONS = Part("elections", Elections())
@@ -38,7 +38,7 @@ PARTITION = Parts("partition", lambda: Partition(quorum.initial(())))
 
 
 class ClusterController(Actor[Local]):
-    """The actor that decides who leads which partition."""
+    """The actor that elects the leaders of partitions."""
 
     name = CONTROLLER
 
@@ -89,7 +89,7 @@ class ClusterController(Actor[Local]):
     def register(self, local: Local, message: messages.BrokerRegistrationRequest) -> Turn[Local]:
         """A broker was started again: it leaves each ISR and office; others are elected at once where it led.
 
-        Where it is the last member of an ISR, nobody else may lead, and it does so again in a new epoch.
+        If it is the last member of an ISR, no other broker may lead, and it does so again in a new epoch.
         """
         b, sent = message.source, list[Message]()
         for p in self.partitions:
@@ -123,7 +123,7 @@ class ClusterController(Actor[Local]):
         return self.announced("ElectLeader", (b, p), local, p, quorum.changed(before, b, before.isr))
 
     def after_failure(self, q: Quorum, eligible: Isr, b: str) -> Partition:
-        """Elect somebody where nobody leads: a member of the ISR, or (KIP-966) who left it last rather than `b`."""
+        """Elect a leader if a partition has none: a member of the ISR, or (KIP-966) the last to leave it, not `b`."""
         if q.leader is None:
             q = quorum.elect(q, min(q.isr)) or q
             if q.isr == {b} and eligible:
@@ -131,7 +131,7 @@ class ClusterController(Actor[Local]):
         return Partition(q, eligible - q.isr)
 
     def left(self, local: Local, p: str, q: Quorum) -> Isr:
-        """Return who left the ISR of a partition since it is too small, if that matters."""
+        """Return the brokers that left the ISR of a partition since it is too small, if that matters."""
         if self.election != "elr" or len(q.isr) >= self.min_insync_replicas:
             return frozenset()
         before = local[PARTITION[p]]
@@ -150,7 +150,7 @@ class ClusterController(Actor[Local]):
         return ("ResendLeaderAndIsr",) if any(deaf) else ()
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
-        """Tell again those who have not said that they heard."""
+        """Resend to brokers that have not acknowledged."""
         known = ((p, local[PARTITION[p]].quorum) for p in self.partitions)
         yield Turn(timer, (self.name,), local, tuple(
             self.tell(p, q, b, again=True) for p, q in known for b in quorum.deaf(q)
@@ -158,7 +158,7 @@ class ClusterController(Actor[Local]):
 
 
 def first_election(replicas: tuple[str, ...], brokers: tuple[str, ...]) -> Quorum:
-    """Return the state of a partition after the first election, of which every broker has heard."""
+    """Return the state of a partition after the first election; every broker has heard of it."""
     nothing = FrozenMap({b: NIL for b in brokers})
     q = attrs.evolve(quorum.initial(replicas), broker_epochs=FrozenMap({b: 0 for b in brokers}), heard=nothing)
     elected = quorum.elect(q, replicas[0])

@@ -19,8 +19,8 @@ from kafka_proto.log import Marker, PartitionLog, RecordBatch, batches_between
 MOST_NUMBERED = 9
 """Names and numbers of offsets have one digit."""
 REMEMBERED = 1_000
-"""Logs of which it is remembered what they tell: several slots and the next states hold the same log. More would only
-keep logs of earlier runs in memory, beyond what a driver's tables may use."""
+"""Logs whose ghosts are remembered: several slots and the next states hold the same log. More would only keep logs of
+earlier runs in memory, beyond what a driver's tables may use."""
 
 
 @attrs.frozen
@@ -73,7 +73,7 @@ class Ghosts:
     """What a coordinator's log would tell of transactions, if it told."""
 
     ongoing: FrozenMap[str, str] = FrozenMap()
-    """By transactional id: the last transaction of which something was added."""
+    """By transactional id: the last transaction to which something was added."""
     causes: FrozenMap[str, str] = FrozenMap()
     """By transactional id: the transaction whose end, or whose time-out, is prepared."""
     committed: frozenset[str] = frozenset()

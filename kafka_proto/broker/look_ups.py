@@ -1,6 +1,6 @@
-"""Looking up who leads: a broker answers from its metadata cache, stale or not; a client asks one broker after another.
+"""Looking up leaders: a broker answers from its metadata cache, stale or not; a client asks one broker after another.
 
-What a client looks up is a partition or a transactional id. Where leaders stay for good nobody looks anything up.
+What a client looks up is a partition or a transactional id. Where leaders stay for good there are no look-ups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNKNOWN = ""
 
 
 class LookUps(Role):
-    """What a broker answers who looks up a leader."""
+    """What a broker answers to a client that looks up a leader."""
 
     parts = ()
 
@@ -42,7 +42,7 @@ class LookUps(Role):
 
 @attrs.frozen
 class Leaders:
-    """Whom a client takes for the leaders; what is not here is led by whom it was at first."""
+    """The brokers that a client takes for the leaders; what is not here has its first leader."""
 
     found: FrozenMap[str, str] = FrozenMap()
     """`UNKNOWN` until the look-up is answered."""
@@ -52,7 +52,7 @@ class Leaders:
     """How many look-ups were sent: each goes to the next broker."""
 
     def of(self, about: str, placement: Placement) -> str:
-        """Return who leads a partition or coordinates a transactional id, or `UNKNOWN`."""
+        """Return the leader of a partition or the coordinator of a transactional id, or `UNKNOWN`."""
         first = placement.coordinator if about in placement.transactional_ids else placement.leader
         return self.found[about] if about in self.found else first(about)
 
@@ -62,7 +62,7 @@ class Leaders:
         return attrs.evolve(self, found=self.found.set(about, UNKNOWN), resting=resting)
 
     def learned(self, response: LeaderResponse) -> Leaders:
-        """Take an answer; where nobody is known who leads, the next look-up comes after a pause."""
+        """Take an answer; if no leader is known, the next look-up comes after a pause."""
         if response.leader == UNKNOWN:
             return self.lost(response.about, rests=True)
         return attrs.evolve(self, found=self.found.set(response.about, response.leader))
@@ -78,12 +78,12 @@ class Leaders:
 
 
 def look_up(about: str, placement: Placement) -> LookUp:
-    """Return the request that asks who leads a partition or coordinates a transactional id."""
+    """Return the request for the leader of a partition or the coordinator of a transactional id."""
     return FindCoordinatorRequest(about) if about in placement.transactional_ids else MetadataRequest(about)
 
 
 def about_of(request: Any) -> str:
-    """Return what has to be led by whom a producer's request goes to: a partition, or its transactional id."""
+    """Return what the receiver of a producer's request has to lead: a partition, or its transactional id."""
     if hasattr(request, "batch"):
         return str(request.partition)
     return OFFSETS_PARTITION if hasattr(request, "group_id") else str(request.transactional_id)

@@ -14,7 +14,7 @@ from harness.model import Message, Value, ordered
 class Request(Message):
     """A request of one of `kafka_proto.requests`; its type is that of what it carries.
 
-    Who gives a connection up opens another, with the next number, and asks again with the same correlation id.
+    After giving a connection up, a client opens another, with the next number, and repeats the same correlation id.
     """
 
     request: Value
@@ -47,7 +47,7 @@ class Response(Message):
 
 @attrs.frozen
 class Asker:
-    """Who waits for a coordinator's answer, and where it goes."""
+    """The client that waits for a coordinator's answer, and where the answer goes."""
 
     client: str
     correlation: int = attrs.field(metadata=ordered("correlation", "client"))
@@ -56,18 +56,18 @@ class Asker:
     """The ghost of the request."""
 
     def answered(self, broker: str, response: Value) -> Response:
-        """Return a broker's response to who waits."""
+        """Return a broker's response to the client that waits."""
         return Response(response, self.correlation, self.connection, source=broker, dest=self.client)
 
 
 def asker_of(message: Request) -> Asker:
-    """Return who waits for the answer to a request."""
+    """Return the client that waits for the answer to a request."""
     return Asker(message.source, message.correlation, message.connection, message.transaction)
 
 
 @attrs.frozen
 class PartitionsDeleted:
-    """What the coordinator of groups hears when topics are deleted. Nobody waits for an answer."""
+    """What the coordinator of groups hears when topics are deleted. It is not answered."""
 
     partitions: tuple[str, ...]
     unused: tuple[str, ...] = ()
@@ -76,21 +76,21 @@ class PartitionsDeleted:
 
 @attrs.frozen
 class MetadataRequest:
-    """Who leads a partition?"""
+    """Asks for the leader of a partition."""
 
     partition: str
 
 
 @attrs.frozen
 class FindCoordinatorRequest:
-    """Who coordinates a transactional id?"""
+    """Asks for the coordinator of a transactional id."""
 
     transactional_id: str
 
 
 @attrs.frozen
 class LeaderResponse:
-    """The broker that leads what was asked about, as far as the asked one knows; empty where it knows of nobody."""
+    """The broker that leads what was asked about, as far as the asked one knows; empty if it knows of no leader."""
 
     about: str
     leader: str

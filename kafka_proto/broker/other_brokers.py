@@ -1,7 +1,7 @@
 """What the roles of a broker ask other brokers (itself, perhaps), again until it is answered.
 
 `TransactionMarkerChannelManager` and `AddPartitionsToTxnManager` of Kafka's broker; here both use one connection to
-each broker. Who is asked is looked up anew each time: leaders may have moved.
+each broker. The receiver is looked up anew each time: leaders may have moved.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OtherBrokers(Role):
         return local, () if pauses else (message,)
 
     def about(self, local: Local, message: Message, role: str | None = None) -> Asked | None:
-        """Return what a response answers, None where it is stale, or not for this role."""
+        """Return what a response answers, None if it is stale, or not for this role."""
         if not isinstance(message, Response):
             return None
         asked = local[CONNECTIONS].asked.get(message.correlation)
@@ -70,7 +70,7 @@ class OtherBrokers(Role):
         return local.put(CONNECTIONS, attrs.evolve(mine, asked=mine.asked.without(response.correlation)))
 
     def without(self, local: Local, is_gone: Callable[[str], bool]) -> Local:
-        """Return the state in which nobody asks any longer for markers of such transactional ids."""
+        """Return the state without requests for markers of such transactional ids."""
         mine = local[CONNECTIONS]
         for correlation, asked in mine.asked.items():
             if asked.transactional_id and is_gone(asked.transactional_id):
@@ -78,7 +78,7 @@ class OtherBrokers(Role):
         return local.put(CONNECTIONS, mine)
 
     def receive(self, local: Local, message: Message) -> RoleStep | None:
-        """Drop an answer for which nobody waits."""
+        """Drop an answer that is no longer awaited."""
         if not isinstance(message, Response) or self.about(local, message) is not None:
             return None
         return RoleStep(local, action=f"Receive{message.type}", who=(self.name, message.source))
@@ -88,7 +88,7 @@ class OtherBrokers(Role):
         return {f"{REQUEST_TIMEOUT} {dest}": None for dest in dests}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
-        """Give the connection to a broker up, and ask everything again, whoever leads now."""
+        """Give the connection to a broker up, and ask everything again, from the present leaders."""
         kind, _, dest = timer.partition(" ")
         if kind != REQUEST_TIMEOUT:
             return

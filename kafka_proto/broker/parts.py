@@ -25,7 +25,7 @@ class LeaderAndEpoch:
 
 
 NOBODY = LeaderAndEpoch(-1, "")
-"""What a broker knows of a partition until it learns who leads it, and of one that is not there."""
+"""What a broker knows of a partition until it learns its leader, and of a partition that is not there."""
 
 
 @attrs.frozen
@@ -37,16 +37,16 @@ class Metadata:
     broker_epoch: int = persisted(default=0, metadata=ordered("broker_epoch", "self"))
     """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
     registering: bool = volatile(default=False)
-    """Whether it has reported its restart to the controller, and waits to learn who leads."""
+    """Whether it has reported its restart to the controller, and waits to learn of the leaders."""
     clock: int | None = volatile(default=None, metadata={"absent_if_none": True})
-    """The time in milliseconds, as a driver says that has one; none where timers fire whenever they are armed."""
+    """The time in milliseconds, as a driver says that has one; none if timers fire whenever they are armed."""
 
 
 METADATA = Part("metadata", Metadata())
 
 
 def known(local: Local, p: str) -> LeaderAndEpoch:
-    """Return leader and epoch of a partition, as far as a broker knows; nobody leads one that is not there."""
+    """Return leader and epoch of a partition, as far as a broker knows; a partition that is not there has no leader."""
     return local[METADATA].known.get(p, NOBODY)
 
 
@@ -79,11 +79,11 @@ class GivenBlocks:
 
 @attrs.frozen
 class GroupCoordinatorState:
-    """The coordinator of groups: its offsets and its members are in the offsets log, not who waits for what."""
+    """The coordinator of groups: its offsets and its members are in the offsets log, waiting requests are not."""
 
     groups: GroupCoordinator = volatile(default=GroupCoordinator())
     unsent: tuple[Message, ...] | None = volatile(default=None, metadata=absent_if_none())
-    """To members that waited when the broker resigned: somebody else coordinates their group."""
+    """To members that waited when the broker resigned: another broker coordinates their group."""
 
 
 @attrs.frozen
@@ -124,7 +124,7 @@ class Marking:
 
 @attrs.frozen
 class Markings:
-    """The requests of which some partitions have not answered yet, in the order of arrival."""
+    """The requests that some partitions have not answered yet, in the order of arrival."""
 
     under_way: tuple[Marking, ...] = volatile(default=())
 

@@ -1,4 +1,4 @@
-"""Names, and who leads what at first: partitions and transactional ids are spread over the brokers in turn.
+"""Names, and the first leaders: partitions and transactional ids are spread over the brokers in turn.
 
 Where logs are replicated leaders move; else it stays so, and a broker that crashes comes back as the leader of what it
 led, with a new coordinator epoch.

@@ -73,7 +73,7 @@ class Role:
     parts: tuple[Part[Any], ...]
     """What it keeps."""
     partitions: tuple[str, ...] = ()
-    """The log partitions that are its own: nobody else appends to them."""
+    """The log partitions that are its own: no other role appends to them."""
     loads_at_once: bool = False
     """Whether it serves a partition with what is in its log when it is elected, committed or not.
 
@@ -100,7 +100,7 @@ class Role:
         return local
 
     def receive(self, local: Local, message: Message) -> RoleStep | None:
-        """Take a message, or return None where it is not this role's."""
+        """Take a message, or return None if it is not this role's."""
         return None
 
     def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
@@ -110,12 +110,12 @@ class Role:
     def timers(self, local: Local) -> Mapping[str, int | None]:
         """Return the timers that are armed, each one's first word its own, and when each fires, in milliseconds.
 
-        None is for one that has no time of its own.
+        None means that a timer has no time of its own.
         """
         return {}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
-        """Yield what an armed timer makes it do; there is none where the timer is not its own."""
+        """Yield what an armed timer makes it do; there is none if the timer is not its own."""
         return ()
 
     def serves(self, local: Local, p: str) -> bool:
@@ -127,7 +127,7 @@ class Role:
         return local
 
     def resigned(self, local: Local, p: str) -> Local:
-        """Return the state in which it serves a partition no longer, or not yet: somebody was elected."""
+        """Return the state in which it serves a partition no longer, or not yet: a leader was elected."""
         return local
 
     def appended(self, local: Local, p: str, record: Any) -> Local:
@@ -148,16 +148,16 @@ class Role:
 
 
 def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
-    """Return to whom of some roles each log partition belongs."""
+    """Return the role that each log partition belongs to."""
     return {p: role for role in roles for p in role.partitions}
 
 
 class Log:
-    """The log partitions of a broker: how records are replicated and committed, and how it hears who leads."""
+    """The log partitions of a broker: how records are replicated and committed, and how it hears of leaders."""
 
     parts: tuple[Part[Any], ...]
     numbered: tuple[Part[Any], ...] = ()
-    """The parts whose incarnation must be durable before the controller hears of it."""
+    """The parts whose incarnation must be durable before it is reported to the controller."""
 
     def __init__(self, name: str, roles: Iterable[Role]) -> None:
         self.name = name
@@ -180,7 +180,7 @@ class Log:
         raise NotImplementedError
 
     def wait(self, local: Local, wanted: Await) -> Effect:
-        """Let somebody wait for a record, and return all that follows from it at once."""
+        """Let a request wait for a record, and return all that follows from it at once."""
         raise NotImplementedError
 
     def carried_out(self, effect: Effect) -> Effect:
@@ -205,7 +205,7 @@ class Log:
         return ()
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
-        """Take a message, or return None where it is not about the log."""
+        """Take a message, or return None if it is not about the log."""
         return None
 
     def resend(self, local: Local) -> tuple[Message, ...]:

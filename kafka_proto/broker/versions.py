@@ -38,7 +38,7 @@ class BrokerVersion:
     def changed(
         self, name: str, coordinator: Decisions = SAME, leader: Decisions = SAME, group: Decisions = SAME
     ) -> BrokerVersion:
-        """Return the version of other releases, some decisions of which are others."""
+        """Return the version of other releases, with some decisions changed."""
         return BrokerVersion(
             name, attrs.evolve(self.coordinator, **coordinator), attrs.evolve(self.leader, **leader),
             attrs.evolve(self.group, **group),
@@ -92,8 +92,8 @@ KIP_98 = KIP_360.changed(
 )
 """Kafka 1.0 to 2.3: what KIP-360 and KIP-447 brought is in requests that these do not take.
 
-A producer whose records were deleted is unknown, and so is its next batch (what KIP-360 mends). Not held against a real
-broker.
+A producer whose records were deleted is unknown, and so is its next batch (what KIP-360 mends). Not checked against a
+real broker.
 """
 KIP_98_0_11 = KIP_98.changed("kip-98/0.11", {"fence_timed_out": init_producer_id.keep_epoch})
 """Kafka 0.11: a time-out does not fence with a new epoch, as it does in all later ones (KAFKA-6119)."""

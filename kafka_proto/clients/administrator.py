@@ -1,4 +1,4 @@
-"""The actor of somebody who deletes records, now and then, up to the high watermark (KIP-107)."""
+"""The actor of an administrator, which deletes records, now and then, up to the high watermark (KIP-107)."""
 
 from __future__ import annotations
 

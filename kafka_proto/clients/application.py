@@ -26,7 +26,7 @@ class TransactionalProducer:
         self._command = command
 
     async def init_transactions(self) -> None:
-        """Get a producer id and epoch, fencing whoever had the transactional id before."""
+        """Get a producer id and epoch, fencing the previous owner of the transactional id."""
         await self._call("init_transactions")
 
     async def begin_transaction(self) -> None:

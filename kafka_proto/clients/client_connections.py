@@ -1,4 +1,4 @@
-"""What every client of Kafka has: connections to brokers, requests under way on them, and whom it takes for leaders."""
+"""What every client of Kafka has: connections to brokers, requests under way on them, and the leaders it knows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kafka_proto.broker.placement import Placement
 
 RETRY_BACKOFF, REQUEST_TIMEOUT, DELIVERY_TIMEOUT = "RetryBackoff", "RequestTimeout", "DeliveryTimeout"
 NO_NUMBER = 0
-"""Of a request that carries no batch, or whose batch has no number."""
+"""The number for a request that carries no batch, or a batch without a number."""
 
 
 @attrs.frozen
 class Sent:
-    """A request that is not answered, to whom it went, and the number of the batch that it carries."""
+    """A request that is not answered, its receiver, and the number of the batch that it carries."""
 
     dest: str
     request: Value
@@ -25,7 +25,7 @@ class Sent:
 
 @attrs.frozen
 class ClientConnections:
-    """A client's connections, of which one to each broker is in use, and what it asked on them."""
+    """A client's connections, with one in use to each broker, and what it asked on them."""
 
     opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
     """By broker: the number of the connection in use."""
@@ -43,7 +43,7 @@ class ClientConnections:
         return attrs.evolve(self, correlation=correlation, asked=asked), message
 
     def about(self, response: Message) -> Sent | None:
-        """Return what a response answers, None where nobody waits for it any longer."""
+        """Return what a response answers, None if it is no longer awaited."""
         assert isinstance(response, Response)
         is_late = response.connection != self.opened.get(response.source, 0)
         return None if is_late else self.asked.get(response.correlation)
@@ -67,7 +67,7 @@ class ClientConnections:
     def look_up(
         self, source: str, placement: Placement, transaction: str
     ) -> tuple[ClientConnections, tuple[Message, ...]]:
-        """Look up the leaders that are unknown, of whom nobody is asked yet."""
+        """Look up the leaders that are unknown, and not asked for yet."""
         after, messages = self, list[Message]()
         under_way = [sent.request for sent in self.asked.values() if isinstance(sent.request, LookUp)]
         for about in self.leaders.unknown:

@@ -27,7 +27,7 @@ IDLE = ""
 REFUSED = "refused"
 """The operation of a call that is refused."""
 GROUP = "G"
-"""Whose offsets of the first partition an application commits with its transactions."""
+"""The group whose offsets of the first partition an application commits with its transactions."""
 
 
 @attrs.frozen
@@ -90,7 +90,7 @@ class ProducerClient(Actor[ClientState]):
         """Those of the model: how many transactions, records and offsets, and how many batches may be in flight."""
         self.timeouts = timeouts
         self.looks_up = looks_up
-        """Whether leaders may move, so that one that does not answer, or is none, is looked up."""
+        """Whether leaders may move, so that a broker that does not answer, or is no leader, leads to a look-up."""
         self.initial = ClientState(Producer(self.tid))
 
     def transaction(self, local: ClientState) -> str:
@@ -179,7 +179,7 @@ class ProducerClient(Actor[ClientState]):
         return Turn("SendOffsetsToTransaction", (self.name,), after, sent, kind=Kind.COMMAND)
 
     def command(self, local: ClientState, action: str, operation: str, producer: Producer) -> Turn[ClientState]:
-        """Begin an operation; one for which nobody needs to be asked ends at once."""
+        """Begin an operation; if no broker needs to be asked, it ends at once."""
         value = self.tid if operation == "init" else self.transaction(local)
         invoked = Op(self.name, operation, "invoke", value)
         after, sent = self.advanced(attrs.evolve(local, producer=producer, operation=operation))
@@ -217,7 +217,7 @@ class ProducerClient(Actor[ClientState]):
         return attrs.evolve(local, producer=producer, connections=connections)
 
     def lost(self, connections: ClientConnections, request: Value) -> ClientConnections:
-        """Return the connections once a request went to who leads no longer, if leaders move and it needs one."""
+        """Return the connections once a request went to a former leader, if leaders move and it needs one."""
         needs_leader = self.tid is not None or isinstance(request, ProduceRequest)
         if not (self.looks_up and needs_leader):
             return connections

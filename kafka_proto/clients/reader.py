@@ -64,7 +64,7 @@ NO_CORRELATION = 0
 
 @attrs.frozen
 class Fetching:
-    """A fetch that is not answered, or a look-up of whom to ask."""
+    """A fetch that is not answered, or a look-up of the broker to ask."""
 
     request: ConsumerFetchRequest | LookUp
     dest: str
@@ -96,7 +96,7 @@ class Reader(Actor[ReaderState]):
                 yield Turn("Poll", (self.name, partition), after, (sent,))
 
     def fetching(self, local: ReaderState, partition: str) -> tuple[ReaderState, Message]:
-        """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
+        """Fetch what follows the position, on a new connection if none is open; or look up the leader first."""
         known, connections = local.fetches.get(partition), local.connections
         dest = connections.leaders.of(partition, self.placement)
         request: ConsumerFetchRequest | LookUp = next_fetch(local.consumer, partition)

@@ -1,8 +1,8 @@
-"""Whole transactions on a faulty network: clients, brokers with all their roles, and who elects leaders of their logs.
+"""Whole transactions on a faulty network: clients, brokers with all their roles, and the controller of their logs.
 
-`composition` says what a broker is made of, `models` the models `kafka/*`; `properties`, `plain_records` and
-`replicas` what must hold, `logs` where they see it; `refinement` holds coordinators against diary 02's; `scenarios` and
-`tours`. Brokers are those of `kafka_proto.broker`, clients are those of `kafka_proto.clients`.
+`composition` says what a broker is made of, `models` the models `kafka/*`; `properties`, `plain_records` and `replicas`
+what must hold, `logs` where they see it; `refinement` checks coordinators against diary 02's; `scenarios` and `tours`.
+Brokers are those of `kafka_proto.broker`, clients are those of `kafka_proto.clients`.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def roles_of(
 
 
 def used_up(placement: Placement, left: int) -> Mapping[str, tuple[TransactionRecord, ...]]:
-    """Return by partition an entry of each transactional id with so many epochs left; 0: nobody had an epoch yet."""
+    """Return by partition an entry of each transactional id with so many epochs left; 0: no client had an epoch yet."""
     found: dict[str, tuple[TransactionRecord, ...]] = {}
     for tid in placement.transactional_ids if left else ():
         p = placement.transaction_partition(tid)
@@ -99,7 +99,7 @@ def in_turn(brokers: Sequence[str], first: int, count: int) -> tuple[str, ...]:
 
 
 def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Return the brokers that have a replica of each partition, who leads at first before the others."""
+    """Return the brokers that have a replica of each partition, its first leader before the others."""
     brokers, count = placement.brokers, sizes["replication-factor"]
     return {p: in_turn(brokers, brokers.index(placement.leader(p)), count) for p in placement.all_partitions}
 

@@ -1,7 +1,7 @@
 """P1 to P11, what transactions guarantee, each decided here alone: of a simulation, behind a wire, of a broker's logs.
 
 Pure functions of what was seen: what markers ended in partitions, what was acknowledged, what applications were told,
-what brokers keep. Each returns nothing, or a reason that names who and where, so that it can be checked by hand.
+what brokers keep. Each returns nothing, or a reason that names actor and place, so that it can be checked by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def first(reasons: Iterable[Reason]) -> Reason:
 def marker_attribution(partition: str, spans: Iterable[Span], ended: Collection[str] | None = None) -> Reason:
     """P1: a marker closes only what is of the transaction whose end, or time-out, caused it.
 
-    Where nobody knows what caused it, `ended` are the transactions that applications ended: it was one of those.
+    If its cause is not known, `ended` are the transactions that applications ended: it was one of those.
     """
     for span in spans:
         causes = (span.cause,) if ended is None else ended
@@ -66,7 +66,7 @@ def atomicity(ends: Ends, is_acknowledged: IsAcknowledged) -> Reason:
 
 
 def acknowledged_outcome(who: str, ends: Ends, told: Mapping[str, str], is_acknowledged: IsAcknowledged) -> Reason:
-    """P3: what is `commit` for who was told so is not aborted, and what is `abort` is never committed."""
+    """P3: a transaction acknowledged as `commit` is not aborted, and one acknowledged as `abort` is never committed."""
     for partition, record, outcome, span in _ended(ends):
         heard = told.get(record.transaction, outcome)
         if heard != outcome and (outcome == "commit" or is_acknowledged(partition, record)):
@@ -76,7 +76,7 @@ def acknowledged_outcome(who: str, ends: Ends, told: Mapping[str, str], is_ackno
 
 
 def no_intermediate_read(reader: str, got: Iterable[tuple[str, Noted]], committed: Container[str]) -> Reason:
-    """P4: a reader of committed records gets those of transactions only whose commit was decided."""
+    """P4: a reader of committed records gets only those of transactions with a decided commit."""
     return first(f"{reader} got {record} of {partition}, but no commit of {record.transaction} was decided"
                  for partition, record in got if record.transaction not in committed)
 
@@ -103,7 +103,7 @@ def _is_of(entry: TransactionMetadata, span: Span, partition: str) -> bool:
 
 
 def nothing_stays_open(partition: str, last_stable_offset: int, high_watermark: int) -> Reason:
-    """P5 at rest: where no transaction is under way, committed readers reach the end of each partition."""
+    """P5 at rest: if no transaction is under way, committed readers reach the end of each partition."""
     if last_stable_offset >= high_watermark:
         return None
     return (f"the last stable offset of {partition} is {last_stable_offset}, its high watermark {high_watermark}, "

@@ -41,7 +41,7 @@ Kept = tuple[tuple[TransactionRecord, ...], int]
 
 
 def itself(found: T) -> T:
-    """Return what there is, for who wants all of it."""
+    """Return what there is, unchanged, for callers that want all of it."""
     return found
 
 
@@ -53,7 +53,7 @@ def of(made: Callable[[S], M], function: Callable[[M], T]) -> Callable[[S], T]:
 
 @lru_cache(maxsize=MOST_LOGS)
 def log_of(batches: tuple[RecordBatch, ...], replicated: int | None = None) -> PartitionLog:
-    """Return the log that batches make, of which some are replicated, or all."""
+    """Return the log that batches make, some of them replicated, or all."""
     log = EMPTY_LOG
     for batch in batches:
         log = append(log, batch)
@@ -72,7 +72,7 @@ def kept_by_leader(state: Records) -> Kept:
 
 @attrs.frozen
 class LocalLogs:
-    """Logs whose leaders stay for good."""
+    """Logs whose leaders never change."""
 
     placement: Placement
 
@@ -92,19 +92,19 @@ class LocalLogs:
         return found
 
     def kept(self, view: View, p: str, holder: str, function: Callable[[Kept], T]) -> T:
-        """Return what a function makes of a partition of the transaction log as who holds it has it."""
+        """Return what a function makes of a partition of the transaction log as its holder has it."""
         found: T = RECORDS[p].derived(view, holder, of(kept_by_leader, function))
         return found
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
-        """Yield who holds a partition, and its log there."""
+        """Yield the holders of a partition, each with its log there."""
         yield self.placement.leader(p), self.made(view, p, itself)
 
     def holders(self, p: str) -> tuple[str, ...]:
         return (self.placement.leader(p),)
 
     def facts(self, view: View, p: str, holder: str) -> Facts:
-        """Return who leads a partition and is in sync, as a holder of it knows that."""
+        """Return the leader of a partition and its ISR, as a holder of it knows that."""
         return ("leader", self.placement.leader(p)), ("ISR", "all replicas, at once")
 
 
@@ -122,7 +122,7 @@ def kept_by_replica(state: ReplicaState) -> Kept:
 
 
 def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
-    """Return who may lead a partition in the controller's eyes, who was elected first, each with its broker epoch."""
+    """Return the brokers that the controller lets lead a partition, the elected one first, with broker epochs."""
     quorum = known.quorum
     names = sorted(quorum.isr, key=lambda name: (name != quorum.leader, name))
     return tuple((name, quorum.broker_epochs[name]) for name in names)
@@ -130,7 +130,7 @@ def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
 
 @attrs.frozen
 class ReplicatedLogs:
-    """Logs that are replicated: those of who was elected last; `hosts` are the brokers that have each partition."""
+    """Logs that are replicated: those of the last elected leader; `hosts` are the brokers that have each partition."""
 
     hosts: Mapping[str, tuple[str, ...]]
 

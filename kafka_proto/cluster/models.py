@@ -1,4 +1,4 @@
-"""The models `kafka/*`: a release of the brokers each, with clients of any family that there is beside it."""
+"""The models `kafka/*`: a release of the brokers each, with clients of any family."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def build(
     name: str, levels: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
     network: Network, faults: Faults, history_variables: bool,
 ) -> Model:
-    """Build the model of a release at a size. Raises Refusal where sizes or settings do not go together.
+    """Build the model of a release at a size. Raises Refusal if sizes or settings do not go together.
 
     `levels` are the versions that it is by the level of `transaction.version`.
     """
@@ -138,7 +138,7 @@ def build(
 
 
 def refuse(sizes: Mapping[str, int], settings: Mapping[str, str], *, replicated: bool) -> None:
-    """Raise Refusal where something is asked for that logs of the other kind have, or that nobody would do."""
+    """Raise Refusal for an option that logs of the other kind have, or that makes no sense."""
     if replicated:
         asked = [name for name in ("deletions", "epochs") if sizes[name]]
         said = "replicated logs do not have that; leave it out, or log=replicated"
@@ -155,7 +155,7 @@ def refuse(sizes: Mapping[str, int], settings: Mapping[str, str], *, replicated:
 
 
 def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
-    """Say who waits for whom."""
+    """Say which actors wait for which."""
     found = []
     for c in (*placement.producers, *placement.idempotent_producers):
         state: ClientState = view[c]

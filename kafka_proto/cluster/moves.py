@@ -1,4 +1,4 @@
-"""Witnesses of leaders that moved in the midst of something, as replicated logs tell: who wrote what in which epoch."""
+"""Witnesses of leaders that moved in the midst of something, as replicated logs tell: the writer of each epoch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITNESSES = (
 
 
 def states_left(state: ReplicaState) -> frozenset[TxnState]:
-    """Return the states of transactions of which the next entry is another coordinator's."""
+    """Return the states of transactions whose next entry is another coordinator's."""
     before: dict[str, tuple[TxnState, int]] = {}
     found = set[TxnState]()
     for entry in state.log:

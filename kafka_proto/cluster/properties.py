@@ -1,7 +1,7 @@
 """The properties of whole transactions, on states: logs, what applications were told, what consumers got.
 
-`guarantees` decides each; here is what it decides about: records with the ghosts of their transactions, and who was
-told what.
+`guarantees` decides each; here is what it decides about: records with the ghosts of their transactions, and what each
+application was told.
 """
 
 from __future__ import annotations

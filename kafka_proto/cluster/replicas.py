@@ -1,6 +1,6 @@
-"""R1 to R6 of replicated logs, beside P1 to P11: what the replicas of each partition owe to each other and to clients.
+"""R1 to R6 of replicated logs, besides P1 to P11: what the replicas of each partition owe to each other and to clients.
 
-Where a crash may lose records, or anybody may be elected, replicas do not agree for a while: there it is claimed
+Where a crash may lose records, or any replica may be elected, replicas do not agree for a while: there it is claimed
 only that what clients know is kept.
 """
 

@@ -1,7 +1,7 @@
 """Brokers that run: what is sent arrives at once and in order, and what is due happens. Nothing here knows I/O.
 
-Whoever drives them says what time it is, and which of them are down, paused or cut off. The brokers are those of the
-models: one that leads for good, or several with replicas of each log and the controller that elects their leaders.
+Their driver says what time it is, and which of them are down, paused or cut off. The brokers are those of the models: a
+single one that always leads, or several with replicas of each log and the controller that elects leaders.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RunningCluster(RunningActors):
         self.record_times = record_times
         """The time stamps of a batch's records."""
         self.deleted: list[str] = []
-        """Partitions that are gone, until somebody takes note."""
+        """Partitions that are gone, until the driver takes note."""
         self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
         """Clients' topics with their numbers of partitions."""
         self.placement: Placement
@@ -84,7 +84,7 @@ class RunningCluster(RunningActors):
 
     @property
     def factor(self) -> int:
-        """Return how many replicas a partition has, where nobody says."""
+        """Return how many replicas a partition has by default."""
         return min(self.replication.factor, len(self.brokers))
 
     def part(self, broker: str, part: Part[S]) -> S:
@@ -97,7 +97,7 @@ class RunningCluster(RunningActors):
         return found
 
     def replicas(self, p: str) -> tuple[str, ...]:
-        """Return the brokers that have a partition, who led it at first before the others."""
+        """Return the brokers that have a partition, its first leader before the others."""
         return self._replicas[p]
 
     def in_sync(self, p: str) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class RunningCluster(RunningActors):
         return tuple(b for b in self._replicas[p] if b in isr)
 
     def leader(self, p: str) -> str:
-        """Return the leader of a partition as the controller knows it; of one that is not there, any broker."""
+        """Return the leader of a partition as the controller knows it; of a missing partition, any broker."""
         if p not in self._replicas or not self.is_replicated:
             return self.brokers[0]
         return self._states[CONTROLLER][PARTITION[p]].quorum.leader or self._replicas[p][0]
@@ -148,7 +148,7 @@ class RunningCluster(RunningActors):
 
     @property
     def marking(self) -> frozenset[str]:
-        """Return the transactional ids whose markers are not all written."""
+        """Return the transactional ids that still lack markers."""
         asked = (each for b in self.brokers for each in self._states[b][CONNECTIONS].asked.values())
         return frozenset(each.transactional_id for each in asked if each.transactional_id)
 
@@ -178,7 +178,7 @@ class RunningCluster(RunningActors):
     def create_topic(
         self, topic: str, partitions: int, assigned: Mapping[int, tuple[str, ...]] = FrozenMap(), factor: int = -1
     ) -> None:
-        """Make a topic that is not there; a factor of -1 is the cluster's own. Who is absent leads nothing of it."""
+        """Make a topic that is not there; a factor of -1 is the cluster's own. Absent brokers lead nothing of it."""
         made = tuple(partition_name(topic, index) for index in range(partitions))
         for index, p in enumerate(made):
             self._place(p, assigned.get(index), factor)
@@ -199,12 +199,12 @@ class RunningCluster(RunningActors):
         for b in () if self.holds_markers else self.brokers:
             dests = {asked.message.dest for asked in self._states[b][CONNECTIONS].asked.values()
                      if not frozenset(gone).isdisjoint(asked.message.request.partitions)}
-            for dest in sorted(dests):  # nobody is left there to answer
+            for dest in sorted(dests):  # no broker is left there to answer
                 self._fire(b, f"{REQUEST_TIMEOUT} {dest}")
         self.send(PartitionsDeleted(gone), self.leader(OFFSETS_PARTITION), DRIVER)
 
     def elect(self, p: str) -> None:
-        """Let the next member of a partition's ISR lead it; who leads alone does so in a new epoch."""
+        """Let the next member of a partition's ISR lead it; a leader without others leads on in a new epoch."""
         if not self.is_replicated:
             (b,) = self.brokers
             broker = self._broker(b)

@@ -1,6 +1,6 @@
 """Actors whose messages arrive at once and in order, but for those that are down, paused or cut off; and their timers.
 
-Nothing here knows I/O, chance or a clock: whoever drives them says what time it is.
+Nothing here knows I/O, chance or a clock: the driver says what time it is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RunningActors:
         self.down: frozenset[str] = frozenset()
         self.paused: frozenset[str] = frozenset()
         self.cut_off: frozenset[str] = frozenset()
-        """Brokers that hear nobody and that nobody hears, the controller included."""
+        """Brokers that are cut off from all others, the controller included."""
         self.links: frozenset[Pair] = frozenset()
         """Brokers that do not hear each other."""
         self.changes = 0
@@ -61,11 +61,11 @@ class RunningActors:
         self._states: dict[str, Local] = {}
         self._armed: dict[tuple[str, str], int] = {}
         self._unanswered: dict[tuple[str, int], str] = {}
-        """What brokers have taken of each other and not answered: by who asked and correlation id, who was asked."""
+        """What brokers have taken of each other and not answered: by asker and correlation id, the broker asked."""
 
     @property
     def absent(self) -> frozenset[str]:
-        """Return the brokers that are down or cut off: nobody can ask them, and they lead nothing."""
+        """Return the brokers that are down or cut off: they cannot be asked, and lead nothing."""
         return self.down | self.cut_off
 
     def known(self, broker: str, p: str) -> LeaderAndEpoch:
@@ -119,7 +119,7 @@ class RunningActors:
         self._states[name] = local.put(METADATA, attrs.evolve(local[METADATA], clock=self.now))
 
     def _ask_again(self) -> None:
-        """Let everybody ask again what was not answered: who leads may be another, and messages may be lost."""
+        """Let all actors ask again what was not answered: leaders may have changed, and messages may be lost."""
         for name in sorted(self._actors):
             if name in self.down:
                 continue
@@ -140,7 +140,7 @@ class RunningActors:
         self._states[name] = local
 
     def _fire(self, name: str, timer: str) -> None:
-        """Do what an armed timer makes a broker do; one that is about several followers goes on until it has none."""
+        """Do what an armed timer makes a broker do; if it is about several followers, go on until it has none."""
         kind, _, dest = timer.partition(" ")
         if kind == REQUEST_TIMEOUT and self._waits(name, dest):  # what is on its way is lost with the connection
             self.held = [each for each in self.held if (each.source, each.dest) != (name, dest) or not marks(each)]
@@ -191,7 +191,7 @@ class RunningActors:
         self._settle(held)
 
     def _settle(self, sent: Iterable[Message]) -> None:
-        """Deliver what was sent, and all that follows, until nothing is on its way and nobody has anything to do."""
+        """Deliver what was sent, and all that follows, until nothing is on its way and no actor has anything to do."""
         ahead, delivered = deque(sent), 0
         while True:
             while ahead:

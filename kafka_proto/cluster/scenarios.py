@@ -26,7 +26,7 @@ def row(
     name: str, title: str, release: str, sizes: dict[str, int] = TWO, faults: Faults = NO_FAULTS,
     claims: tuple[str, ...] = ALL, timeouts: int = 0, runs: int = 60, steps: int = 90, **rest: object,
 ) -> Scenario:
-    """Return a row; one that must fail has a twin that is repaired."""
+    """Return a row; a row that must fail has a repaired twin."""
     repaired = f"{name}-repaired" if "expected" in rest else None
     return Scenario(
         name, title, f"kafka/{release}", sizes, faults=faults, claims=claims, timeouts=timeouts,

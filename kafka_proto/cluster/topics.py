@@ -1,4 +1,4 @@
-"""The partitions of whole transactions as somebody looks at them: their records, and what brokers derive from them."""
+"""The partitions of whole transactions as a viewer sees them: their records, and what brokers derive from them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def topics(placement: Placement, logs: Logs, view: View) -> tuple[ShownLog, ...]
 def shown_transactions(
     partition: str, holder: str, records: tuple[TransactionRecord, ...], committed: int
 ) -> ShownLog:
-    """Return a partition of the transaction log, of which so many records are committed."""
+    """Return a partition of the transaction log, with so many records committed."""
     found = []
     for offset, record in enumerate(records):
         tid, entry = record.transactional_id, record.entry

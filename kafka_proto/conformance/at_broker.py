@@ -42,8 +42,8 @@ def play_at(
 ) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records of a release; return their verdicts, and lines about those that were left out.
 
-    Played are those of the broker's level; with `any_level` all of them, where none is of it. Raises Refusal where
-    nobody answers as a broker, or no record is of the broker's level.
+    Played are those of the broker's level; with `any_level` all of them, if none is of it. Raises Refusal if no broker
+    answers, or no record is of the broker's level.
     """
     with _connected(host, port) as client:
         level = level_of(client)
@@ -66,9 +66,9 @@ def record_at(
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Return the records that a broker of a release makes of scripts, each played twice, and lines about what is odd.
 
-    A script is a record whose steps need no response, and whose `after` names transactional ids and partitions. Who is
-    patient records what takes tens of thousands of requests, too. Raises Refusal where nobody answers as a broker, and
-    for a request that is not known here.
+    A script is a record whose steps need no response, and whose `after` names transactional ids and partitions. With
+    `patient`, what takes tens of thousands of requests is recorded, too. Raises Refusal if no broker answers, and for a
+    request that is not known here.
     """
     records: list[dict[str, Any]] = []
     said: list[str] = []
@@ -98,7 +98,7 @@ def record_at(
 
 @contextmanager
 def _connected(host: str, port: int) -> Iterator[Client]:
-    """Give a connection to a broker. Raises Refusal where nobody answers as one."""
+    """Give a connection to a broker. Raises Refusal if no broker answers."""
     try:
         with Client(host, port) as client:
             yield client

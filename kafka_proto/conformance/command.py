@@ -31,7 +31,7 @@ NEEDS_GATEWAY = "the extra `gateway`: pip install 'kafka-proto[gateway]'"
 ALL = ("all", "", "")
 """The last row of the table, behind those of releases, which are numbers."""
 MOST_SHOWN = 20
-"""Records whose differences are printed, and differences of each."""
+"""How many records have their differences printed, and how many of each."""
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
@@ -147,7 +147,7 @@ def _has_gateway() -> bool:
 
 
 def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:
-    """Return the records that an option chooses. Raises Refusal where it chooses none."""
+    """Return the records that an option chooses. Raises Refusal if it chooses none."""
     found = [record for record in records if wanted in (None, record[field])]
     if records and not found and wanted is not None:
         known = sorted({str(record[field]) for record in records})

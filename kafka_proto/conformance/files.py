@@ -21,9 +21,9 @@ class BadFile(Exception):
 
 
 def default_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Return the files to play where none is named: those that the variable names, else those of the package.
+    """Return the files to play by default: those that the variable names, else those of the package.
 
-    The variable holds a path or several, as PATH does. Raises BadFile where there is no file at all.
+    The variable holds a path or several, as PATH does. Raises BadFile if there is no file at all.
     """
     named = environment.get(VARIABLE)
     if named:

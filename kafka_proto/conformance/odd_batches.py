@@ -2,8 +2,8 @@
 
 `bytes` of a record's Produce says it: fields of the `header`, with the checksum made right; `wrong_checksum`; the least
 `value_size`; a time that is `ahead_ms`; `offset_deltas`; the `codec`, or one that has the records `stored`; how many
-`times` there is the batch, of which the last bytes are `cut` or the first ones alone `keep`t; and how many `zeros` come
-behind it. With `control` it is a control batch, whose one record says COMMIT or ABORT.
+`times` the batch is there, with its last bytes `cut` or its first ones alone `keep`t; and how many `zeros` come behind
+it. With `control` it is a control batch, whose one record says COMMIT or ABORT.
 """
 
 from __future__ import annotations

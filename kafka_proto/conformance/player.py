@@ -1,7 +1,7 @@
-"""A player of records: each request to brokers, each note as what happened in between, and a look at what is left.
+"""A player of records: each request to brokers, each note as what happened in between, and a look at the state after.
 
-Who answers, and how time passes there, is said by those that derive from it: brokers in process, or over the wire.
-Notes are read by their words. Producer ids and members differ from run to run: they have names by order of appearance.
+How brokers answer, and how time passes there, is said by subclasses: brokers in process, or over the wire. Notes are
+read by their words. Producer ids and members differ from run to run: they have names by order of appearance.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ OF_MARKERS = {"held", "delivered", "twice", "lost"}
 
 
 def kind_of(step: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of a step's note, and what it says of how long; "" where it has none or only names a request."""
+    """Return the kind of a step's note, and what it says of how long; "" if it has none or only names a request."""
     if "note" not in step or "request" in step:
         return "", ""
     for kind, words in KINDS.items():
@@ -95,7 +95,7 @@ def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bo
 
 
 Wait = Callable[[], bool]
-"""Lets a little time pass; False where it was long enough."""
+"""Lets a little time pass; False if it was long enough."""
 WAITED_FOR = "tid-A"
 """Whose state a note is about."""
 LEVELS = ("read_uncommitted", "read_committed")
@@ -162,11 +162,11 @@ class ClusterMarkers:
         self._errors = {str(partition_index(name)): error.value for name, error in self._cluster.deliver_held()}
 
     def lose(self) -> None:
-        """Let what is held be taken, and nobody hear the answers: who sent it asks again later."""
+        """Let held requests be taken and their answers be lost: the senders ask again later."""
         self._copies(self._cluster.held)
 
     def again(self) -> None:
-        """Deliver what is held, and then all that was delivered last once more, for whose answers nobody waits."""
+        """Deliver what is held, and then all that was delivered last once more, without waiting for those answers."""
         if self.is_holding():
             self.deliver()
         self._copies(self._sent)
@@ -278,19 +278,19 @@ class Player:
         return {}
 
     def _deliver(self, kind: str) -> None:
-        """Let markers go: once, twice, or so that whoever sent them hears nothing and sends them again."""
+        """Let markers go: once, twice, or so that their sender hears nothing and sends them again."""
         self._holds = False
         if isinstance(self._markers, ClusterMarkers) and kind == "twice":
             self._markers.again()
         elif isinstance(self._markers, ClusterMarkers) and kind == "lost":
             self._markers.lose()
-            for _ in range(2):  # whoever waits for the answer notices, and asks again
+            for _ in range(2):  # the sender that waits for the answer notices, and asks again
                 self.pass_ms(RETRY_MS)
         elif self._markers is not None:
             self._markers.deliver()
 
     def _after(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is left behind, of the transactional ids and partitions that the record looks at."""
+        """Return the state after a step, of the transactional ids and partitions that the record looks at."""
         seen = dict(recorded)
         if "coordinator" in recorded:
             seen["coordinator"] = {tid: self._settled(tid) for tid in recorded["coordinator"]}
@@ -308,7 +308,7 @@ class Player:
         return self.answer("DescribeTransactions", 0, {"transactional_ids": [tid]})["state"]
 
     def describe(self, tid: str) -> Any:
-        """Return a transaction as a broker describes it; the code where it does not."""
+        """Return a transaction as a broker describes it; the code if it does not."""
         found = self.answer("DescribeTransactions", 0, {"transactional_ids": [tid]}, OF_TRANSACTION)
         error = found.pop("error")
         return found if error == "NONE" else error

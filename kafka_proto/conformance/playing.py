@@ -47,7 +47,7 @@ class PlayedCluster(RunningCluster):
         super().__init__(version, partitions, brokers, replication=REPLICATION, config=config)
 
     def ask(self, request: object) -> Any:
-        """Return the answer to a request. Raises TypeError where no broker has one."""
+        """Return the answer to a request. Raises TypeError if no broker has one."""
         if isinstance(request, ListTransactionsRequest):
             return self._listed(request)
         if isinstance(request, CreateTopicsRequest):
@@ -63,7 +63,7 @@ class PlayedCluster(RunningCluster):
         return self._ask(request, self._whom(request))
 
     def time_out(self) -> bool:
-        """Let the first open transaction be open for too long; False where none is open."""
+        """Let the first open transaction be open for too long; False if none is open."""
         due = [at for at, _, timer in self.deadlines() if timer.startswith(TRANSACTION_TIMEOUT)]
         if not due:
             return False
@@ -77,7 +77,7 @@ class PlayedCluster(RunningCluster):
         return attrs.evolve(first, transactions=tuple(sorted(each for one in answers for each in one.transactions)))
 
     def begin(self, request: object) -> int:
-        """Ask whom a client would ask, and return the number of the request."""
+        """Ask the broker that a client would ask, and return the number of the request."""
         return self.send(request, self._whom(request), CLIENT)
 
     def answer(self, number: int) -> Any:
@@ -85,7 +85,7 @@ class PlayedCluster(RunningCluster):
         return self.answers.pop(number, None)
 
     def wait_for(self, request: object) -> Any:
-        """Return the answer to a request, for which time may pass. Raises TypeError where no broker has one."""
+        """Return the answer to a request, for which time may pass. Raises TypeError if no broker has one."""
         number = self.begin(request)
         while number not in self.answers and (due := self.deadline) is not None:
             self.pass_time(due)

@@ -1,9 +1,9 @@
 """Recorded situations played over the wire: each step as a request of its version, and what it leaves behind asked for.
 
-Whoever answers is a broker like any other. A situation has a topic, transactional ids and a group of its own, so one
-broker plays them all. What needs a marker to be held between brokers is left out where nobody holds it, and what takes
-tens of thousands of requests where it is not asked for. `play_here` asks brokers in this process by frames, without
-sockets and without a clock.
+The receiver is a broker like any other. A situation has a topic, transactional ids and a group of its own, so one
+broker plays them all. Situations that need a marker to be held between brokers are left out where that is impossible,
+and those that take tens of thousands of requests unless asked for. `play_here` asks brokers in this process by frames,
+without sockets and without a clock.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Situation(Player):
 
 
 def innermost(message: Fields) -> list[Fields]:
-    """Return the rows of a response, or itself where it has none."""
+    """Return the rows of a response, or itself if it has none."""
     inner = [row for key in NESTED for part in message.get(key) or () if isinstance(part, Mapping)
              for row in innermost(part)]
     return inner or [message]
@@ -268,7 +268,7 @@ class Frames:
     def ask(self, api: int, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, and return its response; time passes until it comes.
 
-        Raises ConnectionError where the connection is closed instead.
+        Raises ConnectionError if the connection is closed instead.
         """
         if not self._is_open:
             self._connection, self._is_open = self._connection + 1, True

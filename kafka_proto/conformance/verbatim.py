@@ -43,7 +43,7 @@ MEMBERS = ("member_id", "leader")
 def api_key(name: str, version: int) -> int:
     """Return the number of an API, as EndTxn.
 
-    Raises KeyError for one that is not served here, ValueError for a version that there is not.
+    Raises KeyError for an API that is not served here, ValueError for an unknown version.
     """
     number = int(vars(offer)[re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()])
     if not has_version(number, version):

@@ -1,8 +1,8 @@
-"""Kafka's wire protocol: what is between a TCP connection and a request as a value. It needs the extra `gateway`.
+"""Kafka's wire protocol: the layer between a TCP connection and a request as a value. It needs the extra `gateway`.
 
 `connection` is bytes in and out, without I/O; it is made of `codec` (where a message ends, and its fields, by kio's
 schemas) and `offer` (which APIs and versions there are, by release). `records` reads and writes record batches. `model`
-is a recorded session, as a model that nobody lists.
+is a recorded session, as a model that is not listed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model import Faults, Model, ModelSpec, Network, Refusal, System
 def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
-    """Build the model. Raises Refusal where the extra is not installed."""
+    """Build the model. Raises Refusal if the extra is not installed."""
     try:
         from kafka_proto.gateway import model
     except ImportError as error:
@@ -30,5 +30,5 @@ RECORDED = (
 
 
 def system() -> System:
-    """Return the model of recorded sessions, which nobody lists."""
+    """Return the model of recorded sessions, which is not listed."""
     return System("gateway", (), recorded=RECORDED)

@@ -1,4 +1,4 @@
-"""What a client hears, as an observer of the wire notes it; and the properties that an answer alone can violate."""
+"""What a client hears, as an observer of the wire notes it; and the properties that a single answer can violate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READ_COMMITTED = 1
 
 
 def answered(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """Return what is known once a client is sent an answer."""
+    """Return what is known after a client is sent an answer."""
     look = LOOKS.get(request.api_key)
     return seen if look is None else look(seen, request, transaction, response, entries)
 
@@ -72,14 +72,14 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
     tid, producer_id, epoch = owner
     entry = entries.get(tid)
     if entry is None or (entry.producer_id == producer_id and entry.producer_epoch < epoch):
-        return seen  # nobody was given that epoch
+        return seen  # no client was given that epoch
     known = ((entry.producer_id, entry.producer_epoch),)
     return violated(seen, "FencedForAReason", guarantees.fenced_for_a_reason(
         tid, FENCED[error], (producer_id, epoch), known))
 
 
 def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9: what a reader of committed records is sent."""
+    """P4 and P9: the records that a reader of committed records is sent."""
     if request.message["isolation_level"] != READ_COMMITTED:
         return seen
     for topic in response["responses"]:

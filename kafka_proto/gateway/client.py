@@ -31,12 +31,12 @@ def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, 
 
 
 def is_unanswered(api: int, message: codec.Fields) -> bool:
-    """Say whether a broker answers a request by nothing."""
+    """Say whether a broker leaves a request without an answer."""
     return api == PRODUCE and message["acks"] == 0
 
 
 class Client:
-    """A connection to a broker. Raises OSError where there is none, or it ends."""
+    """A connection to a broker. Raises OSError if it cannot be made, or ends."""
 
     def __init__(self, host: str, port: int, timeout_seconds: float = 30.0) -> None:
         self._where = (host, port), timeout_seconds
@@ -51,9 +51,9 @@ class Client:
         self._socket.close()
 
     def ask(self, api: int, version: int, message: codec.Fields) -> dict[str, Any]:
-        """Send a request, and return its response; of a Produce that is not answered nothing, once it is processed.
+        """Send a request, and return its response; a Produce without answer returns nothing, once it is processed.
 
-        Where the broker closes the connection instead, the next request is sent on another one.
+        If the broker closes the connection instead, the next request is sent on another one.
         """
         self._asked += 1
         if self._socket.fileno() < 0:

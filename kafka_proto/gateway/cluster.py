@@ -30,7 +30,7 @@ NEWEST = "4.4.0"
 
 
 def _check(what: str, number: Any, highest: int) -> None:
-    """Raise Refusal for what is no number from 1 to the highest."""
+    """Raise Refusal for anything but a number from 1 to the highest."""
     if type(number) is not int or not 1 <= number <= highest:
         raise Refusal(f"{what} should be a number from 1 to {highest}, not {number!r}")
 
@@ -59,7 +59,7 @@ class Fault:
         self._cluster.on_server(lambda server: server.end(self.number))
 
     def wait(self, seconds: float = 10.0) -> None:
-        """Wait until it holds a request back. Raises TimeoutError."""
+        """Wait until the fault holds a request back. Raises TimeoutError."""
         if not self._holds.wait(seconds):
             raise TimeoutError(f"nothing was held back within {seconds} s; does the client send such a request?")
 
@@ -67,11 +67,11 @@ class Fault:
 class KafkaCluster:
     """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
 
-    `num_partitions` is for topics that clients make without saying how many; `replication_factor` is three where
-    nobody says, or as many as there are brokers. `faults` are a plan: verbs, as
-    `delay EndTxn for_ms=2500; crash b1 at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of
-    a scenario, as `late-end`. Raises OSError where no port is free, ValueError for a release and level that there is
-    not, Refusal for topics, numbers of brokers or of partitions, or a plan that cannot be.
+    `num_partitions` is for topics that clients make without saying how many; `replication_factor` is by default three,
+    or as many as there are brokers. `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1 at_ms=500`,
+    faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises OSError if no
+    port is free, ValueError for an unknown release or level, Refusal for impossible topics, numbers of brokers or of
+    partitions, or plans.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class KafkaCluster:
             release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
             min_insync_replicas=min_insync_replicas)
         self._topics = _topics({} if topics is None else topics)
-        Host(self._settings, {})  # refuses a release and level that there is not, before anything is started
+        Host(self._settings, {})  # refuses an unknown release or level, before anything is started
         self._plan: Iterable[inputs.TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()
@@ -104,7 +104,7 @@ class KafkaCluster:
         self._is_over = False
         self._allowed: tuple[str, ...] = ()
         self.bootstrap_servers = ""
-        """Where clients find the brokers, as they want it said."""
+        """The address of the brokers in the form that clients want."""
 
     def __enter__(self) -> KafkaCluster:
         self._thread.start()
@@ -118,7 +118,7 @@ class KafkaCluster:
         self.stop()
 
     def stop(self) -> None:
-        """End all connections and the brokers; what happened can still be asked for."""
+        """End all connections and the brokers; the session can still be asked for."""
         self._end()
         if self._failed is not None:
             raise self._failed
@@ -155,7 +155,7 @@ class KafkaCluster:
                 event.set()
 
     def on_server(self, action: Callable[[Server], T]) -> T:
-        """Do something with the server in its thread."""
+        """Call a function with the server in its thread."""
         if self._is_over:
             raise RuntimeError("the cluster has ended; begin faults while it runs")
         return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
@@ -188,7 +188,7 @@ class KafkaCluster:
         return self._begin("lose", request=request, nth=nth)
 
     def duplicate(self, request: str, nth: int = 1) -> Fault:
-        """Take the nth request of a name twice; the second answer goes to nobody."""
+        """Take the nth request of a name twice; the second answer is not delivered."""
         return self._begin("duplicate", request=request, nth=nth)
 
     def crash(self, broker: str, for_ms: int | None = None) -> Fault:
@@ -213,7 +213,7 @@ class KafkaCluster:
         return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
 
     def elect(self, partition: str = "") -> Fault:
-        """Let the next broker lead a partition, as `orders-0`, or where none is named each of them."""
+        """Let the next broker lead a partition, as `orders-0`; without a name, each partition."""
         return self._begin("elect", partition=partition)
 
     def inject(self, plan: Iterable[inputs.TimedFault]) -> None:
@@ -227,7 +227,7 @@ class KafkaCluster:
         return known[name]
 
     def problems(self) -> dict[str, str]:
-        """Return the properties, of P1 to P11, that what happened so far violates, with reasons."""
+        """Return the properties, of P1 to P11, that the session so far violates, with reasons."""
         return self._host.problems() if self._is_over else self.on_server(lambda server: self._host.problems())
 
     def expect(self, *properties: str) -> None:
@@ -235,7 +235,7 @@ class KafkaCluster:
         self._allowed = properties
 
     def verdict(self) -> str | None:
-        """Return what is wrong with what happened, or None."""
+        """Return what is wrong with the session, or None."""
         problems = self.problems()
         lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in self._allowed]
         lines += [f"{name} was expected to be violated, but holds" for name in self._allowed if name not in problems]

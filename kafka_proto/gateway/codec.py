@@ -29,11 +29,11 @@ MOST_ELEMENTS = 100_000
 """In all arrays of one message; no client asks for as many things at once."""
 NO_ID = UUID(int=0)
 NO_MOMENT = -1
-"""On the wire, a moment that is none."""
+"""The moment on the wire that means no moment."""
 
 
 class Malformed(ValueError):
-    """Bytes that are no message of the version that they claim to be."""
+    """Bytes that are not a message of the version that they claim to be."""
 
 
 class Source:
@@ -51,7 +51,7 @@ class Source:
         return len(self.data) - self.at
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes. Raises Malformed where there are not as many."""
+        """Return the next bytes. Raises Malformed if there are too few."""
         if not 0 <= size <= self.left:
             raise Malformed(f"{size} bytes expected, {self.left} left")
         self.at += size
@@ -277,7 +277,7 @@ def structures(value: Any) -> Iterator[dict[str, Any]]:
 
 @cache
 def schema(kind: Kind, api_key: int, version: int) -> Any:
-    """Return kio's class of a message. Raises kio's errors for what it does not have."""
+    """Return kio's class of a message. Raises kio's errors if it has none."""
     return (load_request_schema if kind == "request" else load_response_schema)(api_key, version)
 
 
@@ -319,7 +319,7 @@ LONGEST_FRAME = 16 * 1024 * 1024
 
 
 class FrameReader:
-    """Bytes as they come, in pieces of any size; at most one frame that is not whole is kept, as far as it is there."""
+    """Bytes as they come, in pieces of any size; at most one incomplete frame is kept, as far as it is there."""
 
     def __init__(self, longest: int = LONGEST_FRAME) -> None:
         self._longest = longest

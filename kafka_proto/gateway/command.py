@@ -18,7 +18,7 @@ NEWEST = "4.4.0"
 LOOPBACK = "127.0.0.1"
 FROM_STDIN = "-"
 VIOLATING = Path("out") / "serve.trail.jsonl"
-"""Where the session of a violation is left when nobody asked for its trail."""
+"""Where the session of a violation is left by default, without an option for its trail."""
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:

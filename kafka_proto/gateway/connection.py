@@ -1,8 +1,8 @@
 """One connection of a client, without I/O: bytes go in, requests come out; responses go in, bytes come out in order.
 
-In the manner of h11: whoever owns the socket calls `receive_data`, answers each `Request` by `send`, in any order, and
+In the manner of h11: the owner of the socket calls `receive_data`, answers each `Request` by `send`, in any order, and
 writes what `send` returns. What a broker answers by closing the connection is a `Closed`, once, and the last event.
-ApiVersions is answered here, since it is about the connection: what it says is the offer that the others are held to.
+ApiVersions is answered here, since it is about the connection: what it says is the offer that the others must keep to.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Closed:
 
 @attrs.frozen
 class Received:
-    """What came of some bytes: bytes to be written at once, then events."""
+    """The result of some bytes: bytes to be written at once, then events."""
 
     events: tuple[WireRequest | Closed, ...] = ()
     to_send: bytes = b""
@@ -50,7 +50,7 @@ class Received:
 class _Answer:
     request: WireRequest
     response: bytes | None = None
-    """Bytes once it is answered, none of them where nothing is to be written."""
+    """Bytes once it is answered, none of them if nothing is to be written."""
 
 
 class Connection:
@@ -104,7 +104,7 @@ class Connection:
         return Received(tuple(events), to_send)
 
     def send(self, number: int, response: codec.Fields | None) -> bytes:
-        """Answer a request, None where no answer is written; return what is to be written now.
+        """Answer a request, None if no answer is written; return what is to be written now.
 
         Responses leave in the order of requests. Raises ValueError for a request that waits for no answer.
         """
@@ -119,7 +119,7 @@ class Connection:
         return bytes(ready)
 
     def _taken(self, frame: bytes) -> WireRequest:
-        """Return a frame as a request that waits for its answer. Raises Malformed for what a broker does not take."""
+        """Return a frame as a request that waits for its answer. Raises Malformed for a frame that no broker takes."""
         request = read_request(self._offer, frame, self._next)
         self._next += 1
         self._under_way.append(_Answer(request))
@@ -145,8 +145,8 @@ def read_client_id(source: codec.Source) -> str | None:
 def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     """Return a frame as a request (`RequestHeader.parse`, `SocketServer.processCompletedReceives`).
 
-    Raises Malformed for what a broker closes the connection for: bytes that are no request, an API or a version that it
-    does not offer. Of ApiVersions any version is a request, in which nothing is read then (KIP-511).
+    Raises Malformed if a broker closes the connection for it: bytes that are no request, an API or a version that it
+    does not offer. Of ApiVersions any version is a request, and its fields are not read then (KIP-511).
     """
     source = codec.Source(frame)
     api_key, version, correlation_id = read_head(source)
@@ -162,7 +162,7 @@ def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
 
 
 def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
-    """Return the frame of a response: header 1 where its version is flexible, but 0 for ApiVersions, then the body."""
+    """Return the frame of a response: header 1 if its version is flexible, but 0 for ApiVersions, then the body."""
     version = request.version
     out = bytearray(request.correlation_id.to_bytes(4, "big", signed=True))
     if request.api_key == API_VERSIONS:

@@ -1,4 +1,4 @@
-"""What an API of the wire is asked with, and what it asks of the brokers: requests of one partition or name each.
+"""What a handler of an API gets, and what it asks of the brokers: requests of one partition or name each.
 
 A handler is a generator: it yields requests for the broker that is asked, all of them sent at once, and is sent their
 answers when all have come, which may be later; it returns the fields of the response.
@@ -31,23 +31,23 @@ class Waits:
 
 
 class Closing(Exception):
-    """The connection ends in place of an answer; the message says why."""
+    """The connection ends instead of an answer; the message says why."""
 
 
 @attrs.frozen
 class Refused:
-    """The answer about a partition of which nobody is asked."""
+    """The answer about a partition for which no broker is asked."""
 
     answer: object
 
 
 Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Fields | None]
-"""It returns None where no response is written."""
+"""It returns None if no response is written."""
 
 
 @attrs.frozen
 class AskedBroker:
-    """The cluster as one of its brokers is asked."""
+    """The cluster as seen by the broker that is asked."""
 
     settings: Settings
     cluster: RunningCluster
@@ -66,11 +66,11 @@ class AskedBroker:
         return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.absent)
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions a topic has that clients know, 0 where there is none."""
+        """Return how many partitions a topic has that clients know, 0 if the topic does not exist."""
         return self.cluster.topics.get(topic, 0)
 
     def leader(self, p: str) -> int:
-        """Return the number of a partition's leader as the broker knows it, -1 where it knows of none."""
+        """Return the number of a partition's leader as the broker knows it, -1 if it knows none."""
         leader = self.cluster.known(self.name, p).leader
         return number_of(leader) if leader else -1
 
@@ -101,7 +101,7 @@ def number(error: Error) -> int:
 
 
 def wrong_place(here: AskedBroker, topic: str, index: int) -> Error | None:
-    """Return the error for a partition that is not there, or that another broker leads; None where there is none."""
+    """Return the error for a partition that is not there, or that another broker leads; None if neither is so."""
     if not 0 <= index < here.partitions(topic):
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return None if here.cluster.leads(here.name, partition_name(topic, index)) else Error.NOT_LEADER_OR_FOLLOWER
@@ -119,7 +119,7 @@ def asking(kind: Any, request: WireRequest, said: Fields | None = None, **more: 
 
 
 def told(answer: Any, **more: Any) -> Fields:
-    """Return an answer by the names that a response has for its fields; and more. Others are not written."""
+    """Return an answer under the names that a response has for its fields; and more. Others are not written."""
     fields = {field.name.removesuffix("_ms"): getattr(answer, field.name) for field in attrs.fields(type(answer))}
     return {**fields, "error_code": number(answer.error), **more}
 
@@ -134,7 +134,7 @@ def answering(kind: Any, **more: Any) -> Api:
 
 
 def at_once(look: Callable[[AskedBroker, WireRequest], Fields]) -> Api:
-    """Return the handler of an API that asks nobody."""
+    """Return the handler of an API that asks no broker."""
 
     @wraps(look)
     def handling(here: AskedBroker, request: WireRequest) -> Handling:
@@ -174,7 +174,7 @@ def each(
 def at_leader(
     here: AskedBroker, refusal: Callable[[Error], object], one: Callable[[str, Any], object]
 ) -> Callable[[str, int, Any], object]:
-    """Return what is asked about a partition by its name where the broker leads it, else its refusal, for `each`."""
+    """Return the request about a partition by its name if the broker leads it, else its refusal, for `each`."""
 
     def place(topic: str, index: int, partition: Any) -> object:
         wrong = wrong_place(here, topic, index)

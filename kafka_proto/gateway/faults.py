@@ -1,4 +1,4 @@
-"""Faults as values: which request is hit, what is held back, who is paused. What becomes of it is the host's affair.
+"""Faults as values: which request is hit, what is held back, which broker is paused. The host acts on them.
 
 And what they are about: connections of clients, and requests that brokers have taken of them.
 """
@@ -17,9 +17,9 @@ from kafka_proto.gateway.inputs import Injected
 
 FOREVER = -1
 NO_CONNECTION = -1
-"""Whose answers nobody gets."""
+"""The answers of this connection are not delivered."""
 Token = tuple[int, int]
-"""A connection and the number of its request: who is answered."""
+"""A connection and the number of its request: the client to answer."""
 
 
 @attrs.frozen
@@ -74,18 +74,18 @@ class FaultsUnderWay:
 
     @property
     def deadline(self) -> int | None:
-        """Return when something is over."""
+        """Return when something ends."""
         times = (*(each.until for each in self.held), *map(until, self.lasting))
         return min((at for at in times if at != FOREVER), default=None)
 
     def over(self, now: int) -> tuple[int, ...]:
-        """Return the numbers of faults whose time is over, first those of brokers, one broker after the other."""
+        """Return the numbers of faults whose time is over, first those of brokers, broker by broker."""
         in_turn = sorted(self.lasting, key=lambda fault: (fault.other != 0, fault.broker * (not fault.other)))
         return tuple(fault.number for fault in in_turn if FOREVER != until(fault) <= now)
 
 
 def until(fault: Injected) -> int:
-    """Return when a fault is over by itself."""
+    """Return when a fault ends by itself."""
     return FOREVER if fault.for_ms is None else fault.now + fault.for_ms
 
 
@@ -97,13 +97,13 @@ class ServedConnection:
     broker: int
     waiting: deque[WireRequest] = attrs.field(factory=deque)
     asked: WireRequest | None = None
-    """The request that is looked at, or held back, until it is answered."""
+    """The request that is being looked at, or held back, until it is answered."""
     ends: str | None = None
     """Why it will be closed once its requests are answered."""
     loses: bool = False
     """Whether it is closed in place of the answer to what is asked."""
     unsent: bytes = b""
-    """What a broker that is paused has not written."""
+    """What a paused broker has not written."""
     transactions: dict[int, str] = attrs.field(factory=dict)
     """Of requests that were not answered, by number."""
 
@@ -132,7 +132,7 @@ class UnderWay:
     """Correlation ids."""
     until: int = FOREVER
     changes: int = -1
-    """How much had happened when it looked last."""
+    """How much had happened when it last looked."""
 
 
 def name_of(request: WireRequest) -> str:

@@ -1,4 +1,4 @@
-"""Brokers and the connections of their clients, without I/O, clock or chance: what comes in has its time with it.
+"""Brokers and the connections of their clients, without I/O, clock or chance: each input has its time with it.
 
 The same inputs give the same outputs, so a run with real clients is its inputs. As in Kafka, a connection's next
 request is looked at when the one before is answered.
@@ -82,7 +82,7 @@ class Host:
         self.observed = Observed()
         self.faults = FaultsUnderWay()
         self.said: list[str] = []
-        """What the last input was about, in words."""
+        """The subject of the last input, in words."""
         self.exchanged: list[Exchanged] = []
         """What brokers were asked and answered in the last input."""
         self.clients: dict[int, ServedConnection] = {}
@@ -101,16 +101,16 @@ class Host:
 
     @property
     def brokers(self) -> Brokers:
-        """Return what properties are about."""
+        """Return the state of the brokers that properties are about."""
         return Brokers(FrozenMap(self.cluster.served), FrozenMap(self.cluster.entries), self.cluster.marking,
                        self.cluster.offsets)
 
     def problems(self) -> dict[str, str]:
-        """Return the properties that fail on what happened so far, with reasons."""
+        """Return the properties that fail on the session so far, with reasons."""
         return problems(self.observed, self.brokers)
 
     def take(self, given: Input) -> list[Output]:
-        """Take what came from outside, and return what is to be done, in this order."""
+        """Take an input from outside, and return the outputs to carry out, in this order."""
         self.said, self.exchanged = [], []
         self.cluster.pass_time(given.now)
         outputs: list[Output] = []
@@ -210,7 +210,7 @@ class Host:
             answers = self._taken(each)
 
     def _taken(self, each: UnderWay) -> tuple[Any, ...]:
-        """Take what was answered; a coordinator of groups that has not read their log says that it loads."""
+        """Take the answers; a coordinator of groups that has not read their log says that it loads."""
         answers: tuple[Any, ...] = tuple(self.cluster.answers.pop(number) for number in each.asked)
         if each.request.api_key not in OF_GROUPS or not each.here.loads_groups:
             return answers
@@ -218,7 +218,7 @@ class Host:
                      if answer.error is Error.NOT_COORDINATOR else answer for answer in answers)
 
     def _look(self) -> None:
-        """Note what was committed, and what is gone."""
+        """Note new committed records, and deleted partitions."""
         if self._looked == self.cluster.changes:
             return
         self._looked = self.cluster.changes

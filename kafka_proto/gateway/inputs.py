@@ -1,4 +1,4 @@
-"""What comes to a host from outside, with its time in milliseconds, and what it wants done: the whole of a run.
+"""Inputs of a host from outside, with their time in milliseconds, and its outputs: together the whole of a run.
 
 Inputs are protocol values, so that a trail can hold them.
 """
@@ -21,7 +21,7 @@ MOST_OF_A_TOPIC = 9_999
 
 @attrs.frozen
 class Settings:
-    """What a cluster is: a port for each broker, where clients find it, and settings by Kafka's names."""
+    """The settings of a cluster: a port for each broker, where clients find it, and settings by Kafka's names."""
 
     release: str = "4.4.0"
     transaction_version: int = 2
@@ -62,7 +62,7 @@ class Opened:
 
 @attrs.frozen
 class Arrived:
-    """Bytes of a client; none where it will send no more."""
+    """Bytes of a client; none if it will send no more."""
 
     connection: int
     data: bytes
@@ -89,8 +89,8 @@ class Injected:
     """A fault begins. Of requests: the `nth` one of a name from now on (0: each), `delay` for a time or until it ends.
 
     `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before. Of
-    brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or where none is named all.
-    `partition` cuts a broker off from everybody, or where there is an `other` one these two from each other.
+    brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or without a name all.
+    `partition` cuts a broker off from all others, or with an `other` one these two from each other.
     """
 
     number: int
@@ -120,7 +120,7 @@ class TimedFault:
 
 @attrs.frozen
 class Ended:
-    """A fault ends: what it held goes on, who was down starts."""
+    """A fault ends: what it held goes on, a broker that was down starts."""
 
     number: int
     now: int

@@ -1,4 +1,4 @@
-"""A session request by request, for whoever watches it: `kafka-proto serve --log info`."""
+"""A session request by request, for a watcher: `kafka-proto serve --log info`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_ERROR = 0
 
 
 def told(host: Host, see: Callable[[Input, list[Output]], None]) -> Callable[[Input, list[Output]], None]:
-    """Return who tells of every input, and then lets another see it; that one alone where nobody watches."""
+    """Return an observer that tells of every input, and then passes it on; the next one alone if nothing is watched."""
     if not is_watched():
         return see
 

@@ -1,7 +1,7 @@
-"""The model `gateway`: a host whose every step is an input from outside, for trails to be replayed, shown and verified.
+"""The model `gateway`: a host whose every step is an input from outside, so that trails can be replayed and verified.
 
-A step's name has what came and, in hexadecimal, the beginning of the SHA-256 of what was to be done about it: a replay
-that would send clients other bytes is refused at that step.
+A step's name has its input and, in hexadecimal, the beginning of the SHA-256 of the outputs: a replay that would send
+clients other bytes is refused at that step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DIGITS = 12
 
 @attrs.frozen
 class Slots:
-    """The state of a session, slot by slot: what came, of which all the rest is made."""
+    """The state of a session, slot by slot: what came, from which all the rest is made."""
 
     inputs: Chunks[Input] = NOTHING
     observed: Observed = Observed()
@@ -58,7 +58,7 @@ def slots_of(inputs: Chunks[Input], host: Host) -> Slots:
 
 
 def started(given: Started) -> Host:
-    """Return the host that a session starts with. Raises Refusal for a release or level that there is not."""
+    """Return the host that a session starts with. Raises Refusal for an unknown release or level."""
     try:
         return Host(given.settings, given.topics, given.now)
     except ValueError as error:
@@ -76,7 +76,7 @@ def host_of(inputs: Chunks[Input]) -> Host:
 
 
 def step_name(given: Input, outputs: Iterable[Output]) -> tuple[str, tuple[str, ...]]:
-    """Return action and arguments of an input: whom it is about, and a digest of what is to be done, if anything."""
+    """Return action and arguments of an input: its subject, and a digest of what is to be done, if anything."""
     about: tuple[str, ...] = ()
     if isinstance(given, inputs.Opened | inputs.Arrived | inputs.Gone):
         about = (f"c{given.connection}",)
@@ -94,10 +94,10 @@ class Gateway(Process):
 
     def __init__(self) -> None:
         self._last: tuple[Chunks[Input], Host] = NOTHING, Host(Settings(), {})
-        """A host and what it has taken: a replay goes on with it, where another one has to take all again."""
+        """A host and its inputs so far: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
-        """Yield what an input makes of the state; none where the cluster is not started, or is so already."""
+        """Yield what an input makes of the state; none if the cluster is not started, or is so already."""
         inputs: Chunks[Input] = view["inputs"]
         if not isinstance(value, typing.get_args(Input)) or (len(inputs) == 0) != isinstance(value, Started):
             return

@@ -1,8 +1,8 @@
-"""What an observer of the wire knows, and no broker reads: whose transaction everything belongs to.
+"""What an observer of the wire knows, and no broker reads: which transaction everything belongs to.
 
 A client finishes one transaction before it begins the next, and what it sends comes here in that order, before any
 fault delays it. So a request belongs to its producer's transaction when it arrives: `app#3` is the third one of the
-transactional id `app`. It goes with the request as its ghost: brokers note which transaction a batch is of, and which
+transactional id `app`. It goes with the request as its ghost: brokers note the transaction of a batch, and the one that
 caused a marker.
 """
 
@@ -60,7 +60,7 @@ class Ledger:
 
 @attrs.frozen
 class AcknowledgedBatch:
-    """A batch whose producer heard that it is in the log."""
+    """A batch whose producer was told that it is in the log."""
 
     partition: str
     offset: int
@@ -116,7 +116,7 @@ def arrived(seen: Observed, request: WireRequest) -> tuple[Observed, str]:
 
 
 def producer_of(request: WireRequest) -> tuple[str, int, int] | None:
-    """Return transactional id, producer id and epoch of a request in a transaction; None where it is in none."""
+    """Return transactional id, producer id and epoch of a request in a transaction; None if it is in none."""
     message = request.message
     if request.api_key == offer.PRODUCE:
         tid = message["transactional_id"]
@@ -133,14 +133,14 @@ def producer_of(request: WireRequest) -> tuple[str, int, int] | None:
 
 
 def produced(message: Any) -> Iterator[tuple[str, int, bytes | None]]:
-    """Yield topic, partition and batch of what a Produce request has."""
+    """Yield topic, partition and batch of each part of a Produce request."""
     for topic in message["topic_data"]:
         for partition in topic["partition_data"]:
             yield topic["name"], partition["index"], partition["records"]
 
 
 def header_of(data: bytes | None) -> Any:
-    """Return the header of the first batch; None where there is none."""
+    """Return the header of the first batch; None if there is no batch."""
     try:
         return next((read_header(batch) for batch in split(data or b"")), None)
     except BadBatch:
@@ -163,7 +163,7 @@ def logged(seen: Observed, name: str, log: PartitionLog) -> Observed:
 
 
 def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
-    """Return a batch of which no record is looked into."""
+    """Return a batch without looking into its records."""
     ghost = batch.records[0]
     transaction = ghost.transaction if isinstance(ghost, SentRecords | OffsetRecord) else None
     return (Noted(batch.base_offset, transaction or NOBODY),)

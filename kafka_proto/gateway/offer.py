@@ -95,7 +95,7 @@ class Offer:
 def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> Offer:
     """Return what a broker of a release offers, of the APIs that are served.
 
-    Raises ValueError for a release or a level that there is not, or an API that no release has.
+    Raises ValueError for an unknown release or level, or an API that no release has.
     """
     if release not in RELEASES:
         raise ValueError(f"no release {release}; there are {', '.join(RELEASES)}")
@@ -124,8 +124,8 @@ def unsupported_api_versions(offer: Offer) -> Fields:
 def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
     """Answer ApiVersions: what is offered, and from version 3 on the finalised features (KIP-584).
 
-    A client that names its software badly gets INVALID_REQUEST and nothing else (`ApiVersionsRequest.isValid`). A
-    feature whose lowest version is 0 is not among the supported ones before version 4.
+    A client that names its software badly gets only INVALID_REQUEST (`ApiVersionsRequest.isValid`). A feature whose
+    lowest version is 0 is not among the supported ones before version 4.
     """
     software = request.get("client_software_name", "-"), request.get("client_software_version", "-")
     if version >= 3 and not all(SOFTWARE.fullmatch(text) for text in software):

@@ -31,7 +31,7 @@ ELSEWHERE = ("reorder", "one_way", "skew")
 
 
 def read_plan(text: str, seed: int, settings: Settings) -> list[TimedFault]:
-    """Return the faults of a plan. Raises Refusal for one that cannot be, ValueError for a release that is none."""
+    """Return the faults of a plan. Raises Refusal for an impossible plan, ValueError for an unknown release."""
     parts = [part for part in map(str.strip, BETWEEN.split(text)) if part]
     if not parts:
         raise Refusal("--faults has no fault; expected some, as `delay EndTxn`, `delay=2,crash=1`, or a scenario")
@@ -39,7 +39,7 @@ def read_plan(text: str, seed: int, settings: Settings) -> list[TimedFault]:
 
 
 def written(timed: TimedFault) -> str:
-    """Return a fault as it is written in a plan."""
+    """Return a fault in the words of a plan."""
     brokers = [f"b{number}" for number in (timed.broker, timed.other) if number]
     numbers = [f"{name}={number}" for name, number in (
         ("nth", timed.nth if timed.request else None), ("for_ms", timed.for_ms), ("at_ms", timed.at_ms or None))
@@ -48,7 +48,7 @@ def written(timed: TimedFault) -> str:
 
 
 def no_request(name: str, settings: Settings) -> str | None:
-    """Return what is wrong with the name of a request; None where the release takes such requests."""
+    """Return what is wrong with the name of a request; None if the release takes such requests."""
     offer = offer_of(settings.release, settings.transaction_version, TABLE)
     known = [api_name(api, last) for api, (_, last) in offer.ranges.items()]
     return None if name in known else unknown(f"clients send no request {name!r}", name, known, "there are")
@@ -84,7 +84,7 @@ class _Part:
         self._numbers[name] = int(number)
 
     def _only(self, what: str, *names: str) -> None:
-        """Refuse numbers that mean nothing for a fault."""
+        """Refuse numbers that have no meaning for a fault."""
         for name in self._numbers:
             if name not in names:
                 raise self._wrong(f"{name} means nothing for {what}; it takes {', '.join(names)}")

@@ -1,7 +1,7 @@
-"""P1 to P11 on what happened behind the wire: `guarantees` decides each, here is what it decides about.
+"""P1 to P11 on a session behind the wire: `guarantees` decides each, here is what it decides about.
 
-Brokers are at rest between inputs, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes
-what they violate.
+Brokers are at rest between inputs, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes what
+they violate.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
 
 
 def _asked(item: pytest.Item) -> KafkaCluster:
-    """Return the cluster that a test's mark asks for; a test whose mark cannot be fails in one sentence."""
+    """Return the cluster that a test's mark asks for; a test with an impossible mark fails in one sentence."""
     from kafka_proto.gateway.cluster import KafkaCluster
 
     mark = item.get_closest_marker(FIXTURE)
@@ -70,7 +70,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """After the test's own code, judge what happened; keep the session of a test that fails."""
+    """After the test's own code, judge the session; keep the session of a test that fails."""
     cluster = item.stash.get(CLUSTER, None)
     with _keeping(item, "call"):
         result = yield
@@ -82,7 +82,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Keep the session of a test whose teardown fails, also where that is after the cluster's end."""
+    """Keep the session of a test whose teardown fails, even after the cluster's end."""
     with _keeping(item, "teardown"):
         return (yield)
 
@@ -97,7 +97,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @contextmanager
 def _keeping(item: pytest.Item, when: str) -> Iterator[None]:
-    """Write the trail of a test's session where the block fails: by whatever is raised, but not to skip the test.
+    """Write the trail of a test's session if the block fails: by whatever is raised, but not to skip the test.
 
     `pytest.fail`, time-outs, cancellation and interrupts raise what is no `Exception`.
     """

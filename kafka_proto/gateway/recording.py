@@ -24,7 +24,7 @@ class Recording:
         self.see(started, [])
 
     def see(self, given: Input, outputs: list[Output]) -> None:
-        """Keep an input with what came of it."""
+        """Keep an input with its result."""
         action, args = step_name(given, outputs)
         label = Step(action, args, detail=", ".join(self._host.said)).label
         self._choices.append(Chosen(label, input=ChosenInput.of(NAME, given)))
@@ -36,12 +36,12 @@ class Recording:
                      scenario=scenario, violates=violates)
 
     def write(self, path: Path) -> None:
-        """Write the trail whole or not at all. Raises Refusal where it cannot be written."""
+        """Write the trail whole or not at all. Raises Refusal if it cannot be written."""
         self.trail().write(path)
 
 
 def check_writable(path: Path) -> None:
-    """Raise Refusal where a trail cannot be written, before anything is served."""
+    """Raise Refusal if a trail cannot be written, before anything is served."""
     if path.is_dir():
         raise Refusal(f"{path} is a folder; give --trail a file, as session.trail.jsonl")
     if not path.parent.is_dir():

@@ -26,7 +26,7 @@ SHORTEST = 14
 MAGIC_AT = 16
 MAGIC = 2
 ATTRIBUTES_AT = 22
-"""Where the byte of the attributes is that says something."""
+"""The place of the attributes' lower byte, which carries the information."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 UNREAD = ("snappy", "lz4", "zstd")
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
@@ -78,7 +78,7 @@ class BatchHeader:
 
     @property
     def codec(self) -> str:
-        """Return the name of the compression; one that does not exist has its number."""
+        """Return the name of the compression; an unknown compression has its number."""
         number = self.attributes & COMPRESSION
         return CODECS[number] if number < len(CODECS) else str(number)
 
@@ -98,7 +98,7 @@ class BatchHeader:
 def split(data: bytes) -> Iterator[bytes]:
     """Yield the batches of what a Produce request or a Fetch response has for a partition (`ByteBufferLogInputStream`).
 
-    What is left at the end and is no whole batch is left out. Raises BadBatch.
+    A rest at the end that is no whole batch is left out. Raises BadBatch.
     """
     at = 0
     while len(data) - at >= AFTER_LENGTH:
@@ -133,7 +133,7 @@ def is_transactional(data: bytes | None) -> bool:
 def check_request(data: bytes | None, version: int) -> tuple[bytes, BatchHeader]:
     """Return the one batch that a Produce request may have for a partition (`ProduceRequest.validateRecords`).
 
-    What is wrong here is said before anybody is asked about a transaction. Raises BadBatch.
+    What is wrong here is said before any coordinator is asked about a transaction. Raises BadBatch.
     """
     batches = list(split(data or b""))
     if not batches:

@@ -59,7 +59,7 @@ class _Outbox:
 
 
 class Server:
-    """Serves brokers until it is cancelled. `seen` is handed every input with what came of it."""
+    """Serves brokers until it is cancelled. `seen` is handed every input with its result."""
 
     def __init__(self, host: Host, seen: Seen = lambda given, outputs: None, clock: Callable[[], int] = wall_clock_ms,
                  idle_seconds: float = IDLE_SECONDS, most_connections: int = MOST_CONNECTIONS) -> None:
@@ -104,7 +104,7 @@ class Server:
             listener = trio.SocketListener(port_kept)
 
     def inject(self, kind: FaultKind, **what: Any) -> int:
-        """Begin a fault, of which more is said by the fields of `Injected`; return the number by which it ends."""
+        """Begin a fault, described further by the fields of `Injected`; return the number by which it ends."""
         self.begun += 1
         self._take(Injected(self.begun, kind, self._clock(), **what))
         return self.begun
@@ -225,7 +225,7 @@ async def listening(settings: Settings, address: str | None = None) -> tuple[Set
 
 
 Watch = Callable[[Host, Started], Seen]
-"""Is handed the host before anything comes, and returns who sees every input."""
+"""Is handed the host before anything comes, and returns the observer of every input."""
 
 
 @asynccontextmanager
@@ -233,10 +233,10 @@ async def serving(
     settings: Settings, topics: Mapping[str, int], watch: Watch, faults: Iterable[TimedFault] = (),
     listen: str | None = None,
 ) -> AsyncIterator[tuple[Server, trio.Nursery, str]]:
-    """Serve brokers while the block lasts: yield their server, tasks beside it, and where clients find the brokers.
+    """Serve brokers while the block lasts: yield their server, a nursery beside it, and where clients find the brokers.
 
-    With `listen`, they listen at another address than the one that clients are told. Raises OSError where a port is
-    taken, ValueError for a release and level that no version stands for.
+    With `listen`, they listen at another address than clients are told. Raises OSError if a port is taken,
+    ValueError for a release and level that no version stands for.
     """
     Host(settings, {})  # refuses a release and level before anything is listened on
     here, listeners = await listening(settings, listen)

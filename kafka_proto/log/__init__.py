@@ -179,7 +179,7 @@ class PartitionLog:
     def first_unstable_offset(self) -> int | None:
         """Return the first offset of a transaction that is open or whose marker is not replicated.
 
-        Where that was deleted it is the first batch that is left (`maybeIncrementFirstUnstableOffset`).
+        If that was deleted it is the first remaining batch (`maybeIncrementFirstUnstableOffset`).
         """
         firsts = [ended.first_offset for ended in self.unreplicated[:1]] + [txn.first_offset for txn in self.open[:1]]
         first = min(firsts, default=None)
@@ -194,7 +194,7 @@ class PartitionLog:
         return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
 
     def producer(self, producer_id: int) -> ProducerState:
-        """Return what is known of a producer, or the state of one of which nothing is."""
+        """Return the state of a producer, or the initial state of an unknown one."""
         return self.producers.get(producer_id, UNKNOWN_PRODUCER)
 
 

@@ -72,7 +72,7 @@ def build(
 
 
 def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
-    """Return a replica's log as somebody looks at it: its records with their leader epochs, and its high watermark."""
+    """Return a replica's log as a viewer sees it: its records with their leader epochs, and its high watermark."""
     entries = tuple(
         LogEntry(offset, str(entry.value), note=f"e{entry.epoch}", details=(("leader epoch", str(entry.epoch)),))
         for offset, entry in enumerate(state.log)
@@ -86,7 +86,7 @@ def replica_log(partition: str, holder: str, state: ReplicaState) -> ShownLog:
 def held_against(
     version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
 ) -> Callable[[], Refinement] | None:
-    """Return what builds the refinement, None where there is none: docs/reference/limits.md says why."""
+    """Return what builds the refinement, or None if there is no refinement: docs/reference/limits.md says why."""
     if settings["flush"] != "each" or settings["election"] != "clean":
         return None
     if version == "async-isr":
@@ -103,7 +103,7 @@ def crashes(faults: Faults, view: View) -> int:
 
 
 def waits_for(names: ReplicaNames, view: View) -> tuple[str, ...]:
-    """Say who waits for whom: clients for answers, replicas for their leader or the controller."""
+    """Say which actors wait for which: clients for answers, replicas for their leader or the controller."""
     found = []
     for name in (*names.producers, *names.consumers):
         if view[name].awaits:

@@ -1,8 +1,8 @@
 """The clients of the actor composition: producers that send records, and consumers that poll.
 
-They ask any replica, or the one that an answer named, and keep the answers: durability and stable reads
-are about these. A refusal that is definite is retried; where nobody knows whether a record is in the log, the
-operation ends with the outcome `info`, and is not repeated.
+They ask any replica, or the one that an answer named, and keep the answers: durability and stable reads are about
+these. A refusal that is definite is retried. If it is not known whether a record is in the log, the operation ends with
+the outcome `info`, and is not repeated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReplicaClientState:
     awaits: bool = False
     correlation: int = attrs.field(default=0, metadata=fresh("produce", "self"))
     leader: str | None = None
-    """Who leads, as the last answer had it."""
+    """The leader, as the last answer had it."""
     tries: int = 0
     """How often the record was refused since it was begun, or since the producer last backed off."""
     acknowledged: tuple[AcknowledgedRecord, ...] = ()
@@ -74,7 +74,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
                 yield self.request(local, replica, "SendAgain", (self.name, replica))
 
     def asked(self, local: ReplicaClientState) -> tuple[str, ...]:
-        """Return whom the producer may ask."""
+        """Return the replicas that the producer may ask."""
         return self.replicas if local.leader is None else (local.leader,)
 
     def request(
@@ -108,7 +108,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
     def ended(
         self, local: ReplicaClientState, action: str, who: tuple[str, ...], outcome: str, **said: Value
     ) -> Turn[ReplicaClientState]:
-        """End the operation; with the outcome `info` nobody knows whether the record is in the log."""
+        """End the operation; with the outcome `info` it is not known whether the record is in the log."""
         assert local.sending is not None
         value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, **said})
         after = attrs.evolve(local, awaits=False, sending=None, tries=0)
@@ -129,7 +129,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
 
 @attrs.frozen
 class Read:
-    """What a consumer was served: the value at an offset, None where there was none, under which high watermark."""
+    """What a consumer was served: the value at an offset, None if there was none, under which high watermark."""
 
     offset: int
     value: Value

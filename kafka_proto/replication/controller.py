@@ -28,10 +28,10 @@ class ControllerState:
 
 
 class Controller(Actor[ControllerState]):
-    """The actor that decides who leads and who is in sync.
+    """The actor that elects leaders and decides on the ISR.
 
     `elections` is how often it may elect another leader while one leads, `fencings` how often it may take a replica out
-    of the ISR and of office that has not failed. Electing somebody where nobody leads is not limited.
+    of the ISR and of office that has not failed. Elections where no replica leads are not limited.
     """
 
     name = CONTROLLER
@@ -86,7 +86,7 @@ class Controller(Actor[ControllerState]):
         return ("LeaderAndIsrTimeout",) if quorum.deaf(local.partition) else ()
 
     def timer_fired(self, local: ControllerState, timer: str) -> Iterable[Turn[ControllerState]]:
-        """Tell those again who have not said that they heard of the present leader epoch."""
+        """Resend to replicas that have not acknowledged the present leader epoch."""
         q = local.partition
         again = tuple(quorum.announcement(q, self.name, replica, again=True) for replica in quorum.deaf(q))
         yield Turn(timer, (self.name,), local, again)

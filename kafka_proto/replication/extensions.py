@@ -117,7 +117,7 @@ def late_shrink_isr(following: Following) -> Action:
     reason="who was caught up when it fetched has moved on when the controller agrees",
 )
 def late_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
-    """The true leader lets a replica in that follows somebody else, or does not hold all that is committed, by now."""
+    """The true leader lets a replica in that follows another leader, or does not hold all that is committed, by now."""
     if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
     behind = first_disagreement(log_of(view, leader), log_of(view, follower), hw_of(view, leader)) is not None

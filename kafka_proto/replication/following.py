@@ -87,7 +87,7 @@ def truncate_or_ask_again(
 
 
 def fetch(k: Replica, s: ReplicaState) -> ReplicaOutcome:
-    """Ask the leader for the record at the own end offset; without a leader there is nobody to ask."""
+    """Ask the leader for the record at the own end offset; without a leader there is no replica to ask."""
     if s.leader is None or s.leader == k.name:
         return ReplicaOutcome(s)
     request = k.to(

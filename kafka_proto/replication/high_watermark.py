@@ -18,16 +18,16 @@ def after_truncation(high_watermark: int, end_offset: int) -> int:
 
 
 def may_pass(offset: int, end_offsets: Iterable[int | None]) -> bool:
-    """Say whether a leader's high watermark may pass the record at an offset: all who count hold it.
+    """Say whether a leader's high watermark may pass the record at an offset: all members that count hold it.
 
-    `end_offsets` are those of the members that count, None for one that does not follow or was not heard of. They are
-    looked at one by one, up to the first that says no.
+    `end_offsets` are those of the members that count, None for a member that does not follow or was not heard of. They
+    are looked at one by one, up to the first that says no.
     """
     return all(end is not None and offset < end for end in end_offsets)
 
 
 def counted(isr: Isr, pending_isr: Isr) -> Isr:
-    """KIP-497: whose offsets the high watermark is about: the ISR, and who may be in it by now."""
+    """KIP-497: the replicas whose offsets limit the high watermark: the ISR, and those that may be in it by now."""
     return isr | pending_isr
 
 

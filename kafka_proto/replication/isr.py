@@ -6,9 +6,9 @@ from kafka_proto.replication.records import AnyLog, Isr, record_at
 
 
 def shrink_by_controller(replica: str, leader: str | None, isr: Isr) -> tuple[str | None, Isr] | None:
-    """Return the leader and ISR after the controller takes a failed replica out, or None where it does not.
+    """Return the leader and ISR after the controller takes a failed replica out, or None if it does not.
 
-    A leader that fails leaves nobody leading. The last member of the ISR stays in it.
+    If a leader fails, no replica leads. The last member of the ISR stays in it.
     """
     if leader == replica:
         return None, (isr if isr == {replica} else isr - {replica})
@@ -25,7 +25,7 @@ def shrink_to_nobody(replica: str, leader: str | None, isr: Isr) -> tuple[str | 
 
 
 def may_expand(end_offset: int, high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:
-    """Say whether a leader may let in who holds its log up to an offset (`LeaderExpandIsr`)."""
+    """Say whether a leader may let in a replica that holds its log up to an offset (`LeaderExpandIsr`)."""
     return is_caught_up(high_watermark, len(leader_log), end_offset)
 
 
@@ -50,7 +50,7 @@ def has_epoch_below(leader_log: AnyLog, end_offset: int, epoch: int) -> bool:
 def is_in_current_epoch(high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:
     """Say whether a leader's high watermark is past all records of earlier epochs.
 
-    Until then the leader does not know the true high watermark of its predecessor, and lets nobody in
+    Until then the leader does not know the true high watermark of its predecessor, and lets no replica in
     (`HasHighWatermarkReachedCurrentEpoch`).
     """
     if high_watermark == len(leader_log):

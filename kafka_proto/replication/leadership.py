@@ -1,4 +1,4 @@
-"""Who leads and who follows whom, as each side believes, and what the controller may do about it."""
+"""Leaders and followers, as each side believes, and what the controller may do about it."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ def serve(k: Replica, s: ReplicaState, *new: Request) -> ReplicaOutcome:
 
 
 def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | None, Response | None]:
-    """Return what a request tells of a follower, None where that does not count, and the answer, None for now.
+    """Return what a request tells of a follower, None if that does not count, and the answer, None for now.
 
-    KIP-320 fences: who is in an older epoch is refused, and who is in a newer one waits until that is known here.
+    KIP-320 fences: a follower in an older epoch is refused, one in a newer epoch waits until that is known here.
     """
     fenced = k.version.fences and request.current_leader_epoch != s.leader_epoch
     if fenced and request.current_leader_epoch > s.leader_epoch:
@@ -124,8 +124,8 @@ def has_enough_in_sync(k: Replica, s: ReplicaState) -> bool:
 def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value) -> ReplicaOutcome:
     """Append a record in the own epoch (`LeaderWrite`).
 
-    Somebody waits for it: with `acks` of `1` it is completed at once, with `all` when the high watermark passes it.
-    With `0` nobody does.
+    With `acks` of `1` the waiting client is answered at once, with `all` when the high watermark passes the record.
+    With `0` no client waits.
     """
     error = may_append(k, s, acks)
     if error is not Error.NONE:
@@ -138,7 +138,7 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
 
 
 def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
-    """Say whether everybody who counts holds the record at the high watermark (`LeaderIncHighWatermark`)."""
+    """Say whether all that count hold the record at the high watermark (`LeaderIncHighWatermark`)."""
     if not leads(k, s) or s.high_watermark >= len(s.log):
         return False
     pending = s.proposal.new_isr if s.proposal is not None else frozenset()
@@ -154,7 +154,7 @@ def known_end_offset(s: ReplicaState, follower: str) -> int | None:
 
 
 def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
-    """Pass one record, complete what waits for it, and tell the followers who wait for news."""
+    """Pass one record, complete what waits for it, and tell the followers that wait for news."""
     offset = s.high_watermark + 1
     error = Error.NONE if has_enough_in_sync(k, s) else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     done = tuple(Completed(callback, error, at) for at, callback in s.callbacks if at < offset)
@@ -217,7 +217,7 @@ def serves_consumers(k: Replica, s: ReplicaState) -> bool:
 
 
 def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, ReplicaEntry | None]:
-    """Return the record at an offset for a consumer, None where the high watermark is not above it, or an error."""
+    """Return the record at an offset for a consumer, None if the high watermark is not above it, or an error."""
     if not leads(k, s):
         return Error.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):

@@ -23,7 +23,7 @@ class PartitionMessage(Message):
 
 @attrs.frozen
 class LeaderAndIsrRequest(PartitionMessage):
-    """The controller tells a replica who leads (None: nobody) in which epoch, and who is in sync."""
+    """The controller tells a replica the leader (None: no leader), its epoch, and the ISR."""
 
     leader: str | None
     leader_epoch: int
@@ -67,7 +67,7 @@ class FetchRequest(PartitionMessage):
 
 @attrs.frozen
 class FetchResponse(PartitionMessage):
-    """The next record, or none where only the high watermark is new, or an error."""
+    """The next record, or none if only the high watermark is new, or an error."""
 
     error: Error
     entry: ReplicaEntry | None
@@ -91,7 +91,7 @@ class OffsetsForLeaderEpochRequest(PartitionMessage):
 
 @attrs.frozen
 class OffsetsForLeaderEpochResponse(PartitionMessage):
-    """The answer; None where the leader's log cannot tell (KIP-101)."""
+    """The answer; None if the leader's log cannot tell (KIP-101)."""
 
     error: Error
     answer: EpochEnd | None
@@ -137,7 +137,7 @@ class ProduceRequest(PartitionMessage):
 
 @attrs.frozen
 class ProduceResponse(PartitionMessage):
-    """At which offset the record is, or why not; whom to ask instead."""
+    """The offset of the record, or the error; and another replica to ask instead."""
 
     error: Error
     base_offset: int
@@ -155,7 +155,7 @@ class Poll(PartitionMessage):
 
 @attrs.frozen
 class PollResponse(PartitionMessage):
-    """The record, or none where the high watermark is not above the offset; whom to ask instead."""
+    """The record, or none if the high watermark is not above the offset; and another replica to ask instead."""
 
     error: Error
     entry: ReplicaEntry | None

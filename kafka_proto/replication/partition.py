@@ -1,8 +1,8 @@
 """One replica of one partition: what it does with a message, as a pure function, and what it sends again.
 
 `receive` takes any message about the partition. What a replica may do of its own accord is in `leading`; in
-`replica_state` is `restarted`, the state after a crash. A host sends what a `ReplicaOutcome` holds, answers whom
-`completed` names, flushes where it says.
+`replica_state` is `restarted`, the state after a crash. A host sends what a `ReplicaOutcome` holds, answers the clients
+that `completed` names, flushes where it says.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def obey(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -
 
 
 def take_office(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
-    """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
+    """Lead or follow in a newer epoch. Clients that wait for a record of an older one get an unknown outcome."""
     given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"

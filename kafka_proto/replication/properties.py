@@ -13,7 +13,7 @@ from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, fi
 from kafka_proto.replication.specs.names import ReplicationNames, epoch_of, hw_of, initial, isr_of, leader_of, log_of
 
 CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
-"""The invariants that a sound version keeps: what is checked where nothing else is asked for."""
+"""The invariants that a sound version keeps: what is checked if nothing else is asked for."""
 SOURCE = "KafkaReplication"
 
 
@@ -64,14 +64,14 @@ def disagreement(view: View, leader: str, replica: str, where: str) -> Reason:
 
 
 def leader_in_isr(view: View) -> Reason:
-    """`LeaderInIsr` as written: somebody leads, and is in the quorum's ISR."""
+    """`LeaderInIsr` as written: there is a leader, and it is in the quorum's ISR."""
     if view.at("quorumState", "leader") is None:
         return f"nobody leads, so the leader is not in the quorum's ISR {members(view.at('quorumState', 'isr'))}"
     return leader_in_isr_or_none(view)
 
 
 def leader_in_isr_or_none(view: View) -> Reason:
-    """`LeaderInIsrOrNone`: whoever leads is in the quorum's ISR."""
+    """`LeaderInIsrOrNone`: the leader, if any, is in the quorum's ISR."""
     leader, isr = view.at("quorumState", "leader"), view.at("quorumState", "isr")
     return None if leader is None or leader in isr else f"{leader} leads the quorum but its ISR is {members(isr)}"
 

@@ -37,7 +37,7 @@ class Quorum:
     broker_epochs: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("broker_epoch", "key"))
     """The newest broker epoch of each replica that has registered."""
     heard: FrozenMap[str, int] = FrozenMap()
-    """The newest leader epoch of which each replica has said that it has heard."""
+    """The newest leader epoch that each replica has acknowledged."""
     announced: tuple[PartitionState, ...] = ()
     """What was announced so far, by leader epoch: history, on which nothing depends."""
     last_isr: FrozenMap[str, Isr] = FrozenMap()
@@ -47,7 +47,7 @@ class Quorum:
 
 
 def initial(replicas: Iterable[str]) -> Quorum:
-    """Return the state in which nobody leads yet, and everybody is in sync."""
+    """Return the state in which no replica leads yet, and all are in sync."""
     names = frozenset(replicas)
     nothing = FrozenMap({replica: NIL for replica in sorted(names)})
     return Quorum(names, broker_epochs=FrozenMap({replica: 0 for replica in sorted(names)}), heard=nothing)
@@ -63,7 +63,7 @@ def changed(q: Quorum, leader: str | None, isr: Isr) -> Quorum:
 
 
 def elect(q: Quorum, candidate: str) -> Quorum | None:
-    """Make a member of the ISR the leader, or return None where it may not be (`ControllerElectLeader`)."""
+    """Make a member of the ISR the leader, or return None if it may not be (`ControllerElectLeader`)."""
     return changed(q, candidate, q.isr) if leadership.may_elect(candidate, q.leader, q.isr) else None
 
 
@@ -138,7 +138,7 @@ def deaf(q: Quorum) -> tuple[str, ...]:
 def announcement(
     q: Quorum, source: str, replica: str, partition: str | None = None, again: bool = False
 ) -> messages.LeaderAndIsrRequest:
-    """Return the request that tells a replica who leads."""
+    """Return the request that tells a replica its leader."""
     return messages.LeaderAndIsrRequest(
         q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.broker_epochs[replica], again,
         source=source, dest=replica, partition=partition,

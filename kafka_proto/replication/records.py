@@ -10,7 +10,7 @@ import attrs
 from harness.model import Value
 
 NIL = -1
-"""The leader epoch of who has not heard of any, and what the spec's log holds at an offset that is not written."""
+"""The leader epoch of a replica that has not heard of any, and the record at an unwritten offset in the spec's log."""
 
 Isr = frozenset[str]
 
@@ -53,7 +53,7 @@ AnyLog = Sequence[WrittenRecord]
 
 @attrs.frozen
 class LeaderAndIsrRequest:
-    """What the controller tells replicas: the leader (None: nobody), its epoch, and the in-sync replicas."""
+    """What the controller tells replicas: the leader (None: no leader), its epoch, and the in-sync replicas."""
 
     leader: str | None
     leader_epoch: int
@@ -64,12 +64,12 @@ R = TypeVar("R", bound=WrittenRecord)
 
 
 def record_at(log: Sequence[R], offset: int) -> R | None:
-    """Return the record at an offset, or None where the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
+    """Return the record at an offset, or None if the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
     return log[offset] if 0 <= offset < len(log) else None
 
 
 def last_epoch(log: AnyLog) -> int:
-    """Return the leader epoch of a log's last record, `NIL` where it has none."""
+    """Return the leader epoch of a log's last record, `NIL` if it has none."""
     return log[-1].epoch if log else NIL
 
 

@@ -1,9 +1,9 @@
-"""What a state of replication's actors is in the terms of their version's module, so that runs can be held against it.
+"""What a state of replication's actors is in the terms of their version's module, so that runs can be checked.
 
-One mapping serves the five versions whose modules build on KafkaReplication; AsyncIsr has its own. Its
-leader is a constant: here it is who is elected first, under the name `r1` (the two change names). The mapping is about
-the time in which that leads. From then on its state stays as it is, and steps are not judged any more. A follower's
-offset is the highest one that the leader has heard of. A partition epoch is a version.
+One mapping serves the five versions whose modules build on KafkaReplication; AsyncIsr has its own. Its leader is a
+constant: here it is the first leader, under the name `r1` (the two change names). The mapping is about the time in
+which that leads. From then on its state stays as it is, and steps are not judged any more. A follower's offset is the
+highest one that the leader has heard of. A partition epoch is a version.
 
 In the others a record is identified by its leader epoch, offset and value, and numbered as it first appears. A replica
 that looks up where to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and
@@ -75,7 +75,7 @@ def async_isr_refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) 
 def of_async_isr(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
     """Return the module's state that a state of the actors stands for, and what is remembered of it.
 
-    Raises ValueError where the leader's high watermark rises above what the module's would be.
+    Raises ValueError if the leader's high watermark rises above what the module's would be.
     """
     q: Quorum = view[CONTROLLER].partition
     elected = next((n for n, request in enumerate(q.announced) if request.leader is not None), None)
@@ -111,7 +111,7 @@ def of_async_isr(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[M
     }
     proposals -= lapsed
     now = message(q.isr, q.partition_epoch)
-    left = (  # those who were out of the ISR before anybody led have left it one by one, in the module
+    left = (  # in the module, those that were out of the ISR before the first leader have left it one by one
         message(frozenset(k.replicas) - frozenset(missing[:n]), n - offset) for n in range(1, len(missing) + 1)
     )
     state["requests"] = frozenset(message(p.new_isr, p.partition_epoch) for p in proposals)
@@ -157,7 +157,7 @@ class ReplicationGhost:
 def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
     """Return the last leader epoch that a run can reach.
 
-    The first election, one for each perturbation, and one more where it leaves nobody leading; so for each restart.
+    The first election, one for each perturbation, and one more if it leaves no leader; so for each restart.
     """
     crashes = faults.crash + sum(timed.kind == "crash" for timed in faults.timed)
     return sizes["elections"] + 2 * sizes["fencings"] + 2 * crashes
@@ -221,7 +221,7 @@ def abstract(k: ReplicationNames, view: View, before: ReplicationGhost) -> tuple
 def checked(q: Quorum, replicas: Mapping[str, ReplicaState], before: ReplicationGhost, after: ReplicationGhost) -> None:
     """Compare what counts with what was ever held: an extension may be about stale news, not about wrong ones.
 
-    Raises ValueError where a leader's high watermark passes an offset that a member of its ISR never held, or a
+    Raises ValueError if a leader's high watermark passes an offset that a member of its ISR never held, or a
     replica enters the quorum's ISR that never reached the leader's high watermark.
     """
     for name, s in replicas.items():

@@ -61,7 +61,7 @@ class PartitionReplica(Actor[ReplicaState]):
         return Turn(action, who, outcome.state, (*outcome.sent, *answers), outcome.flush, outcome.detail)
 
     def answered(self, local: ReplicaState, done: Completed) -> messages.ProduceResponse:
-        """Return the answer to who waits for a record."""
+        """Return the answer to a client that waits for a record."""
         client, correlation = done.callback
         return self.k.to(
             client, messages.ProduceResponse, error=done.error, base_offset=done.offset, correlation=correlation,

@@ -36,19 +36,19 @@ class ReplicaVersion:
     ]
     """A look-up is answered."""
     look_up: Callable[[AnyLog, int], EpochEnd | None]
-    """Where the leader's log leaves an epoch, None where that cannot be told."""
+    """Where the leader's log leaves an epoch, None if that cannot be told."""
     answer_fetch: Callable[[Replica, ReplicaState, messages.FetchRequest], Fetched]
     fences: bool = False
     """Whether fetches and look-ups are answered in the epoch of the leader only."""
     may_expand: Callable[[int, int, AnyLog, int], bool]
     """Whether a follower may be let into the ISR, by its end offset, and what its leader holds."""
     counted: Callable[[Isr, Isr], Isr]
-    """Whom the high watermark is about, from the ISR and the proposed one."""
+    """The members that the high watermark is about, from the ISR and the proposed one."""
 
 
 @attrs.frozen
 class Replica:
-    """The constants of a replica: who it is, of which partition, and by which rules."""
+    """The constants of a replica: its name, its partition, and its rules."""
 
     name: str
     version: ReplicaVersion
@@ -65,7 +65,7 @@ class Replica:
 
 @attrs.frozen
 class Follower:
-    """What a leader has heard of a follower in its epoch: up to where it holds the log, as of which request."""
+    """What a leader has heard of a follower in its epoch: up to where it holds the log, and by which request."""
 
     end_offset: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "key"))
@@ -73,7 +73,7 @@ class Follower:
 
 
 Fetched = tuple[Follower | None, messages.FetchResponse | None]
-"""What a leader hears of a follower by its fetch, None where that does not count; and the answer, None for now."""
+"""What a leader hears of a follower by its fetch, None if that does not count; and the answer, None for now."""
 
 
 @attrs.frozen
@@ -100,10 +100,10 @@ class ReplicaState:
     correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "part", "broker_epoch"))
     followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
-    """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""
+    """Requests that have no answer yet: no record, no leader, or an epoch that this replica does not know."""
     proposal: messages.AlterPartitionRequest | None = volatile(default=None)
     callbacks: tuple[tuple[int, Value], ...] = volatile(default=(), metadata=fresh("produce", "beside"))
-    """Offset and callback of the records whose commit somebody waits for."""
+    """Offset and callback of the records whose commit a client waits for."""
     flushed: int = persisted(default=0)
     """Up to which offset the log is safe from a crash, for a host that flushes its log later than it says so."""
     registering: bool = volatile(default=False)
@@ -117,7 +117,7 @@ class ReplicaState:
 
 @attrs.frozen
 class Completed:
-    """A record that somebody waits for: what became of it."""
+    """A record that a client waits for: its outcome."""
 
     callback: Value
     error: Error

@@ -91,7 +91,7 @@ EVERYTHING = (*SAFETY, *LIVENESS)
 def operation(
     name: str, title: str, sizes: dict[str, int], witnesses: tuple[str, ...], faults: Faults = NO_FAULTS, **more: Any
 ) -> Scenario:
-    """Return a row of three busy replicas, of which everything is claimed."""
+    """Return a row of three busy replicas that claims everything."""
     row = {"claims": EVERYTHING, "runs": 60, "steps": 120, **more}
     return Scenario(f"replication-{name}", title, actors("kip-320"), {**BUSY, **sizes}, witnesses=witnesses,
                     faults=faults, **row)

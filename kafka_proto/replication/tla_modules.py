@@ -38,7 +38,7 @@ def module(spec: VersionSpec, sizes: Mapping[str, int], settings: Mapping[str, s
 
 
 def async_isr(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
-    """Return AsyncIsr. `MaxOffset` bounds nothing that happens; the model's bounds are a constraint beside it."""
+    """Return AsyncIsr. `MaxOffset` bounds nothing that happens; the model's bounds are a separate constraint."""
     plain = {"Leader": LEADER, "MaxOffset": str(sizes["max-offset"])}
     return TlaModule(
         "AsyncIsr", {"Replicas": replicas(sizes["replicas"])}, plain, (), ("ValidHighWatermark",), source=SOURCE,

@@ -23,7 +23,7 @@ def by_leader_epoch(leader_log: AnyLog, follower_log: AnyLog, high_watermark: in
 
 
 def end_of_epoch(leader_log: AnyLog, epoch: int) -> EpochEnd | None:
-    """KIP-101, what the leader answers: where its log leaves an epoch, or None where its log cannot tell."""
+    """KIP-101, what the leader answers: where its log leaves an epoch, or None if its log cannot tell."""
     if not leader_log:
         return None
     if leader_log[-1].epoch == epoch:
@@ -49,7 +49,7 @@ def by_matching_records(leader_log: AnyLog, follower_log: AnyLog) -> int:
 class EpochEnd:
     """KIP-279, what the leader answers: the largest epoch in its log that is not above the one asked for, and its end.
 
-    `NIL` and 0 where its log has no such epoch.
+    `NIL` and 0 if its log has no such epoch.
     """
 
     epoch: int

@@ -1,7 +1,7 @@
 """The versions of replication by their decisions, for replicas and for the base module; departures from them.
 
-A version for replicas is the one before it with other decisions. Before KIP-101 nobody looks anything up, so its
-decisions about look-ups are those of KIP-101. AsyncIsr says nothing of truncation, nor of fences; ours are KIP-320's.
+A version for replicas is the one before it with other decisions. Before KIP-101 there are no look-ups, so its decisions
+about look-ups are those of KIP-101. AsyncIsr says nothing of truncation, nor of fences; ours are KIP-320's.
 """
 
 from __future__ import annotations

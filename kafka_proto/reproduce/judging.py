@@ -1,4 +1,4 @@
-"""What the logs of a broker say about transactions of which only the application's calls are known.
+"""What the logs of a broker say about transactions, knowing only the application's calls.
 
 Pure: the batches of each partition, and the calls, which are all that a stranger can see. A record's text names its
 transaction, as `c1.2#1`.
@@ -24,7 +24,7 @@ class ObservedLog:
     """A partition's batches as a reader of all records gets them, and its ends."""
 
     batches: tuple[RecordBatch, ...]
-    """Of markers nobody knows what caused them."""
+    """The cause of a marker is not known."""
     high_watermark: int
     last_stable_offset: int
 

@@ -57,7 +57,7 @@ def _call(number: int, action: str, arguments: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Make calls until nobody asks any longer. Ctrl-C is the other's affair, which ends this program then."""
+    """Make calls until no more are asked for. Ctrl-C is the other's affair, which ends this program then."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         threading.Thread(target=_call, args=json.loads(line), daemon=True).start()

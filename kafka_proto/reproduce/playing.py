@@ -45,14 +45,14 @@ class Crashed(Exception):
 
 @attrs.define
 class Librdkafka:
-    """The program that makes the calls. It is killed in the end: nobody waits for calls that were given up."""
+    """The program that makes the calls. It is killed in the end: calls that were given up are not waited for."""
 
     process: trio.Process
     waiting: dict[int, tuple[trio.Event, list[str]]] = attrs.field(factory=dict)
     asked: int = 0
 
     async def call(self, action: str, **arguments: Any) -> str:
-        """Make a call and return what it raised, in words; nothing where it did not. Never where the program ended."""
+        """Make a call and return what it raised, in words; nothing if it did not. Never where the program ended."""
         self.asked += 1
         number, (event, heard) = self.asked, self.waiting.setdefault(self.asked, (trio.Event(), []))
         assert self.process.stdin is not None
@@ -158,7 +158,7 @@ class Application:
 
 @attrs.frozen
 class Played:
-    """What came of it."""
+    """The result of it."""
 
     ledger: ApplicationLedger
     logs: Mapping[str, ObservedLog]

@@ -34,7 +34,7 @@ def api_of(request: WireRequest) -> str:
 
 
 def asked(frame: bytes) -> WireRequest:
-    """Return a request of which only the head is read. Raises Malformed."""
+    """Return a request; only its head is read. Raises Malformed."""
     source = Source(frame)
     return WireRequest(0, *read_head(source), read_client_id(source), {})
 

@@ -212,8 +212,8 @@ class _Reading:
     def _events(self, lates: dict[int, Late]) -> Iterator[Event]:
         """Yield what happens outside.
 
-        What was sent is written before its transaction is ended, unless it is late: librdkafka asks nobody to end a
-        transaction in which nothing is.
+        What was sent is written before its transaction is ended, unless it is late: librdkafka sends no request to end
+        an empty transaction.
         """
         made = tuple(_calls(self.steps[n] for n in self.calls))
         waits = {(late.producer, made[late.call].transaction) for late in lates.values() if late.api not in OPERATIONS}

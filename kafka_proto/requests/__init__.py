@@ -46,9 +46,9 @@ def partition_name(topic: str, partition: int) -> str:
 
 
 OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
-"""The partition of the offsets topic that groups have where there is but one (Kafka has 50)."""
+"""The partition of the offsets topic that groups have if there is but one (Kafka has 50)."""
 TRANSACTION_PARTITION = partition_name(TRANSACTION_TOPIC, 0)
-"""The partition of the transaction log where there is but one (Kafka has 50)."""
+"""The partition of the transaction log if there is but one (Kafka has 50)."""
 
 
 def is_internal(name: str) -> bool:
@@ -62,7 +62,7 @@ def topic_of(name: str) -> str:
 
 
 def partition_index(name: str) -> int:
-    """Return the number of a partition's name. Raises ValueError where it has none."""
+    """Return the number of a partition's name. Raises ValueError if it has none."""
     return int(name.rpartition("-")[2])
 
 
@@ -93,7 +93,7 @@ class ProduceResponse:
 
 @attrs.frozen
 class DescribeProducersRequest:
-    """Whom a partition knows as its producers (KIP-664)."""
+    """The producers that a partition knows (KIP-664)."""
 
     version: int
     partition: str
@@ -147,7 +147,7 @@ class ConsumerFetchResponse:
     last_stable_offset: int = -1
     log_start_offset: int = -1
     aborted_transactions: tuple[AbortedTransaction, ...] | None = None
-    """None where the request did not ask for committed records."""
+    """None if the request did not ask for committed records."""
     batches: tuple[RecordBatch, ...] = ()
 
 

@@ -1,8 +1,7 @@
 """Kafka's transaction protocol as Vanlightly's diaries 01 and 02 and gist specify it: specs, and what they are made of.
 
-Rooms: `records`; `decisions`, and `versions`, which list them; spec compositions in
-`specs`; `properties`; `scenarios`; `tours`. Whole transactions are held against diary 02 by
-`kafka_proto.cluster.refinement`.
+Rooms: `records`; `decisions`, and `versions`, which list them; spec compositions in `specs`; `properties`; `scenarios`;
+`tours`. Whole transactions are checked against diary 02 by `kafka_proto.cluster.refinement`.
 """
 
 from __future__ import annotations

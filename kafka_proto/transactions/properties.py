@@ -54,7 +54,7 @@ PARTITION_ERRORS = frozenset((SpecError.PRODUCER_FENCED, SpecError.INVALID_PRODU
 
 @attrs.frozen
 class MessageType:
-    """The specs' `MessageType`: what a message may carry, and between whom.
+    """The specs' `MessageType`: what a message may carry, and between which actors.
 
     Diary 01's has no topic partitions, hence none of the messages about them.
     """

@@ -95,7 +95,7 @@ class TxnMetadata:
 
 
 def fresh_metadata(pid: int) -> TxnMetadata:
-    """Return the metadata of a transactional id that nobody has seen, with a new producer id."""
+    """Return the metadata of a new transactional id, with a new producer id."""
     return TxnMetadata(pid, -1, -1, TxnState.EMPTY, frozenset(), last_pid=-1)
 
 

@@ -134,4 +134,4 @@ MODULES: Mapping[str, ModuleOf] = {
     "transactions/gist": gist,
     "transactions/repaired": diary_02,
 }
-"""Nobody has published diary 02 with the repairs, which has no setting that says so."""
+"""The repaired diary 02 is not published, and the published module has no setting for the repairs."""

@@ -1,7 +1,7 @@
 """The versions of the transaction protocol: diaries 01 and 02 as published, the gist, and departures from them.
 
-A version lists its decisions; one that is registered in `kafka_proto.transactions.models` is a model. A flaw of the
-published specs is mended by a departure in one place, and nothing else changes.
+A version lists its decisions; a version that is registered in `kafka_proto.transactions.models` is a model. A flaw of
+the published specs is mended by a departure in one place, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Version:
     add_partitions: Callable[..., DiaryOutcome]
     entry_committed: Callable[[Entry], DiaryOutcome]
     complete_partial_txn: Callable[..., Entry | None] | None
-    """None where a version leaves what its predecessor prepared alone."""
+    """None if a version leaves what its predecessor prepared alone."""
     must_follow: Callable[[str, str, int, str, int], bool]
     follower_log: Callable[..., tuple[Entry, ...]]
     materialized: Callable[[bool, TxnMetadata | None, TxnMetadata | None], TxnMetadata | None]
@@ -101,4 +101,4 @@ DEPARTURES = (
 """Ids of docs/models/transactions.md. S1 is in all three specs, S2 in diary 02, S3 in it and the gist, S4 and S5 in
 the gist, S6 in diary 01."""
 REPAIRED = attrs.evolve(departed(DIARY_02, DEPARTURES, "S1,S2,S3"), name="repaired")
-"""What coordinators of whole transactions are held against."""
+"""What coordinators of whole transactions are checked against."""

@@ -28,7 +28,7 @@ TOLD = ("model", "sizes", "settings", "network", "faults", "claims", "mode", "st
 
 @attrs.frozen
 class ViolationChange:
-    """A violation that is new or gone, or whose rate has changed."""
+    """A violation that is new or gone, or has changed its rate."""
 
     change: str
     name: str
@@ -65,7 +65,7 @@ class Comparison:
     clusters: tuple[ViolationChange, ...]
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
-    """Cells of one campaign alone, of which nothing is compared."""
+    """Cells of one campaign alone, which are not compared."""
     different: Mapping[str, str]
     """By cell: what is different about it but its runs."""
     actions: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]

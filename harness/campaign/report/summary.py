@@ -57,13 +57,13 @@ class Tally(Share):
 
 @attrs.frozen
 class ScenarioVerdict(Share):
-    """The outcome of the runs of a scenario or model, held against what is expected of it."""
+    """The outcome of the runs of a scenario or model, compared with what is expected of it."""
 
     what: str
     title: str
     expected: str | None
     is_judged: bool
-    """False where nothing is expected: a model, a scenario with other settings or faults than its own."""
+    """False if nothing is expected: a model, a scenario with other settings or faults than its own."""
     errors: int
     properties: Mapping[str, int]
     missing: tuple[str, ...]
@@ -71,7 +71,7 @@ class ScenarioVerdict(Share):
 
     @property
     def as_expected(self) -> bool | None:
-        """Whether it came as expected; None where nothing is."""
+        """Whether it came as expected; None if nothing is."""
         if not self.is_judged:
             return None
         only = {self.expected} if self.expected else set()
@@ -220,7 +220,7 @@ def _verdict(tallies: Sequence[Tally]) -> ScenarioVerdict:
 
 
 def _usual(cell: Cell) -> Cell | None:
-    """Return the cell that the name alone stands for, or None where the name is not known any more."""
+    """Return the cell that the name alone stands for, or None if the name is not known any more."""
     try:
         return cells([cell.what], (cell.strategy,))[0]
     except Refusal:

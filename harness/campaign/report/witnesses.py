@@ -27,11 +27,11 @@ class Witness:
     """A trail beside the page, and what the page shows of it."""
 
     trail: str
-    """Where the trail is, as seen from the page's folder; empty, as are the commands, where there is none."""
+    """Where the trail is, as seen from the page's folder; empty, as are the commands, if there is no trail."""
     replay: str
     show: str
     diagram: str | None
-    """SVG, or None where the run is too long, or does not fit this code any more."""
+    """SVG, or None if the run is too long, or does not fit this code any more."""
 
 
 def write_witnesses(summary: Summary, page: Path) -> tuple[list[Witness], list[Witness]]:

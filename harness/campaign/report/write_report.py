@@ -1,4 +1,4 @@
-"""The report of a campaign: its page, and the witnesses beside it."""
+"""The report of a campaign: its page, and the witnesses next to it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Report:
     """Of the clusters, in their order."""
     since: Comparison | None
     again: tuple[Rejudged, ...] | None
-    """The outcome of judging the stored histories again; None where that was not asked for."""
+    """The outcome of judging the stored histories again; None if that was not asked for."""
 
 
 def write_report(
@@ -40,7 +40,7 @@ def write_report(
 ) -> Report:
     """Write the page of a campaign, with what changed since another one; equal tables give equal bytes. Refusal.
 
-    `again` judges the stored histories again; where it is None nobody does.
+    `again` judges the stored histories again; with None they are not judged again.
     """
     tables = CampaignTables(spark, store)
     judged = tuple(again(tables)) if again is not None else None

@@ -33,7 +33,7 @@ SEARCHERS = (
     "harness/model", "harness/explore", "harness/campaign/search/expander.py",
     "harness/campaign/search/state_columns.py",
 )
-"""The code that states, keys and counts of a search depend on, beside that of the protocol."""
+"""The code that states, keys and counts of a search depend on, besides that of the protocol."""
 STOPPED = "the search cannot go on: "
 """How the message of a failed worker begins."""
 T = TypeVar("T")

@@ -70,7 +70,7 @@ class Levels:
     def begin(self, asked: Mapping[str, Any]) -> list[Level]:
         """Make the folder that of a search, or make sure that it is; return the levels that it has. Raises Refusal.
 
-        What others left that were killed is removed, so nobody else may work on the folder.
+        What killed writers left is removed, so no other process may work on the folder.
         """
         if not self.look(asked):
             self._write(self.folder / MANIFEST, {"format": FORMAT, "version": VERSION, "asked": asked})
@@ -117,7 +117,7 @@ class Levels:
         return asked
 
     def committed(self) -> list[Level]:
-        """Return the levels that there are. Raises Refusal where one is missing, or not as it was written."""
+        """Return the levels that there are. Raises Refusal if one is missing, or not as it was written."""
         numbers = sorted(int(match.group(1)) for path in self.folder.iterdir() if (match := NAME.fullmatch(path.name)))
         levels = []
         for expected, number in enumerate(numbers, 1):

@@ -1,4 +1,4 @@
-"""Exhaustive search on Spark: level by level, every level in files, so that it goes on wherever somebody was killed.
+"""Exhaustive search on Spark: level by level, every level in files, so that a search that was killed can go on.
 
 A job expands the files of a level, sends each successor to the part that its key names, and keeps there what is in no
 earlier level's file of that part. Visited states are never shuffled, nor kept in memory beyond the keys of a part.
@@ -150,7 +150,7 @@ class SparkSearch:
         self._commit(scratch, expansion, rows)
 
     def _next_level(self) -> None:
-        """Make the level after the last one, unless somebody interrupts."""
+        """Make the level after the last one, unless it is interrupted."""
         task, parts, last = self._task(), self.parts, self.levels[-1]
         scratch = self._store.scratch(last.number + 1)
         seen = [[path for level in self.levels for path in level.of_part(part)] for part in range(parts)]
@@ -194,7 +194,7 @@ class SparkSearch:
         return self.context.parallelize(level.paths(), min(len(level.files), self._tasks(level)))
 
     def _collect(self, data: Any, interruptible: bool = False) -> list[Any] | None:
-        """Return what a distributed data set has, or None where somebody interrupted. Raises Refusal."""
+        """Return what a distributed data set has, or None if it is interrupted. Raises Refusal."""
         job = SparkJob(self.context, data)
         last, distinct = self.levels[-1], sum(level.states for level in self.levels)
         while not job.over.wait(LOOK):

@@ -31,7 +31,7 @@ def text_of(data: Any) -> str:
 
 
 def lifelines(model: Model) -> tuple[str, ...]:
-    """Return whose lifelines a run is drawn with: the addresses, or else what processes and slots are indexed by."""
+    """Return the names that a run's lifelines have: the addresses, or else what processes and slots are indexed by."""
     if model.addresses:
         return model.addresses
     slots = {index for name in model.initial_states()[0] for index in parts(name)[1:]}
@@ -48,7 +48,7 @@ def kind_of_lifeline(model: Model, name: str) -> str:
 
 
 def lifeline_of(lanes: Sequence[str], process: str, step: Step) -> str:
-    """Return whose lifeline a step belongs to: a fault to whom it hits, a step of nobody to whom it writes first."""
+    """Return the lifeline of a step: for a fault the actor it hits, for a step without actor the first it writes to."""
     written = (index for name, _ in step.writes for index in parts(name))
     return next((name for name in (process, *step.args, *parts(process)[1:], *written) if name in lanes), ENVIRONMENT)
 
@@ -88,7 +88,7 @@ def step_json(
 
 
 def statuses(model: Model, state: Mapping[str, Value]) -> dict[str, str]:
-    """Return who is not up."""
+    """Return the actors that are not up."""
     if not model.faulty:
         return {}
     gates = ((address, state[f"gate[{address}]"]) for address in model.addresses)
@@ -112,7 +112,7 @@ def enabled_json(index: int, option: Option, lanes: Sequence[str], in_flight: Me
     step = option.choice.step
     message = step.subject
     sent = in_flight.find(message, step.action == "Release") if message is not None else None
-    others = () if option.is_timer else step.args  # a timer is of the one that it fires at, whoever is waited for
+    others = () if option.is_timer else step.args  # a timer belongs to the actor that it fires at, not to its arguments
     who = dict.fromkeys(name for name in (lifeline_of(lanes, option.process, step), *others) if name in lanes)
     return {
         "index": index, "label": option.label, "action": step.action, "args": list(step.args),
@@ -186,7 +186,7 @@ def _value_json(kind: str, name: str, was: Value, value: Value) -> Json:
 
 
 def logs_json(model: Model, state: Mapping[str, Value]) -> list[Json]:
-    """Return the logs of a model in a state, none where it has none."""
+    """Return the logs of a model in a state, none if it has none."""
     return [_log_json(log) for log in model.logs(View(state))] if model.logs is not None else []
 
 

@@ -1,7 +1,7 @@
 """What was done in a demo, and what may be done again: the steps of each branch, and how to get back to before a verb.
 
 A branch holds all of its steps, those it shares with others included. Steps that are known by their label only (of a
-trail that was opened) are ahead of it until somebody goes there.
+trail that was opened) are ahead of it until the user goes there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def own_faults_after(own_faults: frozenset[Mending], step: Step, by_hand: bool) 
         return own_faults - {mending(step)} if own_faults else own_faults
     if step.kind is not Kind.FAULT:
         return own_faults
-    # Whoever was paused and is crashed by a strategy is down instead, and stays the person's.
+    # An actor that was paused and is crashed by a strategy is down instead, and stays the person's.
     is_theirs = step.action == "Crash" and ("Resume", step.args, "") in own_faults
     return own_faults | {mending(step)} if (by_hand or is_theirs) and step.action in MENDED_BY else own_faults
 
@@ -86,7 +86,7 @@ class Ending:
 
 @attrs.define(eq=False)
 class RunBranch:
-    """One line of steps. `records[n]` is step n, as far as somebody went; the choices of the others are `ahead`."""
+    """One line of steps. `records[n]` is step n, as far as the user went; the choices of the others are `ahead`."""
 
     name: str
     records: list[StepRecord]
@@ -96,7 +96,7 @@ class RunBranch:
     fork: int = 0
     """The last step that both share."""
     at: int = 0
-    """Where somebody was last."""
+    """Where the user was last."""
     ending: Ending | None = None
     shrunk: Mapping[str, Any] | None = None
     """The outcome of shrinking its violation: the lengths before and after, and whether nothing shorter is possible."""

@@ -25,7 +25,7 @@ WALKS, WALKED = 8, 60
 NEAR = 100
 """Other states near the one in question, and near the initial ones, in which it is looked up, too."""
 MOST_SHOWN = 12
-"""Instances of an action of which it is said why they are not possible."""
+"""How many instances of an action are explained, if they are not possible."""
 
 Values = tuple[Value, ...]
 """A state: the values of the slots in their order."""
@@ -44,7 +44,7 @@ def guards(process: Process, state: Mapping[str, Value], step: Step) -> list[Jso
 
 
 class Explainer:
-    """Answers about one model, and about its spec where it has one; one question at a time."""
+    """Answers about one model, and about its spec if it has one; one question at a time."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -53,7 +53,7 @@ class Explainer:
     def why(self, action: str, passed: Sequence[Values], spec_passed: Sequence[Values]) -> Json:
         """Return why an action is not possible in the last of some states; those before it are where a run was.
 
-        `spec_passed` are the states of the spec that they stand for; none where there is no spec.
+        `spec_passed` are the states of the spec that they stand for; empty if there is no spec.
         """
         with self._lock:
             found: Json = {"action": action, "model": self._actors.why(action, passed), "spec": None}

@@ -1,9 +1,9 @@
 """One run that a person decides: what happens next, going back, choosing otherwise, branches, undo. No HTTP, no trio.
 
 A run is at one state of one of its branches. Steps after it are kept until another step is taken there; then a new
-branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed.
-Whoever hosts the state elsewhere asks what to take (`chosen`, `next_kept`, `decide`) and says when it is done (`took`);
-`take`, `forward` and `run` do both. What a step costs does not grow with the run.
+branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed. A
+host that keeps the state elsewhere asks what to take (`chosen`, `next_kept`, `decide`) and says when it is done
+(`took`); `take`, `forward` and `run` do both. What a step costs does not grow with the run.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class InteractiveRun(RunReader):
         self.epoch = 1
         """Grows whenever something else is shown."""
         self.keep: int | None = None
-        """The last step that is still what it was at the last `news`; None where everything is new."""
+        """The last step that is still what it was at the last `news`; None if everything is new."""
         self._published = -1
         self._by_hand = False
 
     def news(self) -> int | None:
-        """Return the last step that is the same as at the last call, or None where nothing is."""
+        """Return the last step that is the same as at the last call, or None if nothing is."""
         keep, self.keep = self.keep, self.at
         self._published = self.version
         return keep
@@ -77,7 +77,7 @@ class InteractiveRun(RunReader):
             raise Refusal(f"a demo ends after {MOST_STEPS:,} steps; go back, or use kafka-proto simulate for long runs")
 
     def next_kept(self) -> int:
-        """Return the option that is the next kept step of this branch, or -1 where none is kept. Raises Refusal."""
+        """Return the option that is the next kept step of this branch, or -1 if none is kept. Raises Refusal."""
         if self.at >= self.branch.length:
             return -1
         self._by_hand = False
@@ -256,7 +256,7 @@ class InteractiveRun(RunReader):
         self._changed(self.at)
 
     def switch(self, name: str) -> None:
-        """Go to another branch, to where somebody was last."""
+        """Go to another branch, to where the user was last."""
         if name not in self.branches:
             raise Refusal(unknown(f"there is no branch {name!r}", name, self.branches, "the branches are"))
         self.pause()

@@ -37,7 +37,7 @@ class KeptSession:
 
 
 class KeptSessions:
-    """The sessions that were left, by number. One that was stepped stays until it is reopened."""
+    """The sessions that were left, by number. A session that was stepped stays until it is reopened."""
 
     def __init__(self) -> None:
         self._kept: dict[int, KeptSession] = {}
@@ -49,7 +49,7 @@ class KeptSessions:
         return self._last
 
     def put(self, kept: KeptSession) -> None:
-        """Keep a session. Of those that nobody stepped, the oldest are dropped."""
+        """Keep a session. Of the sessions without a step, the oldest are dropped."""
         self._kept[kept.number] = kept
         untouched = [number for number, known in self._kept.items() if not known.is_touched]
         for number in untouched[:-MOST_UNTOUCHED]:
@@ -67,5 +67,5 @@ class KeptSessions:
         del self._kept[number]
 
     def listed(self) -> list[KeptSession]:
-        """Return the sessions in which somebody took a step, the one left last first."""
+        """Return the sessions in which a step was taken, the one left last first."""
         return [kept for kept in reversed(self._kept.values()) if kept.is_touched]

@@ -1,4 +1,4 @@
-"""What a demo shows: a session that is opened, held against its spec, left for another one, and reopened.
+"""What a demo shows: a session that is opened, checked against its spec, left for another one, and reopened.
 
 `walk` has the verbs that step it. Every verb raises Refusal, with one sentence, where it cannot be done, and then
 nothing has changed.
@@ -41,7 +41,7 @@ class LiveSession(InteractiveRun):
         self.become(LiveSession(attrs.evolve(open_what(what, sizes, settings, budget), initial=initial)))
 
     def load(self, text: str) -> None:
-        """Show the end of a trail, given as the text of its file; nothing changes where it does not fit."""
+        """Show the end of a trail, given as the text of its file; nothing changes if it does not fit."""
         self.become(of_trail(trail_of_text("the trail", text)))
 
     def tour(self, name: str) -> None:
@@ -86,7 +86,7 @@ class LiveSession(InteractiveRun):
         del self._held.mementos[:-MOST_UNDONE]
 
     def undo(self) -> None:
-        """Go back to before the last verb: in this session, or to the one that was left for it."""
+        """Go back to before the last verb: in this session, or to the session that was left by it."""
         last = self._held.mementos[-1] if self._held.mementos else None
         if not isinstance(last, LeftSession):
             super().undo()
@@ -126,13 +126,13 @@ class LiveSession(InteractiveRun):
     # What there is to see
 
     def judge(self) -> StepJudge | None:
-        """Return what holds the steps against the spec, or None where the model has none."""
+        """Return what checks the steps against the spec, or None if the model has none."""
         if self._held.judge is None and self.model.refinement is not None:
             self._held.judge = StepJudge(self.model)
         return self._held.judge
 
     def refine(self, most: int = MOST_STEPS) -> bool:
-        """Hold at most so many more steps against the spec; say whether some are left."""
+        """Check at most so many more steps against the spec; say whether some are left."""
         judge = self.judge()
         if judge is None:
             return False
@@ -204,7 +204,7 @@ def ending_of(trail: Trail) -> Ending | None:
 
 
 def of_trail(trail: Trail) -> LiveSession:
-    """Return a session at the end of a trail. Raises Refusal where it does not fit."""
+    """Return a session at the end of a trail. Raises Refusal if it does not fit."""
     session = LiveSession(open_trail(trail))
     session.put_ahead(trail, "trail")
     session.forward(len(trail.choices))
@@ -212,7 +212,7 @@ def of_trail(trail: Trail) -> LiveSession:
 
 
 def of_tour(tour: Tour) -> LiveSession:
-    """Return a session at the start of a tour, with its steps ahead. Raises Refusal where its model cannot be built."""
+    """Return a session at the start of a tour, with its steps ahead. Raises Refusal if its model cannot be built."""
     trail = tour_trail(tour)
     session = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
     session.put_ahead(trail, "tour", tour)

@@ -25,7 +25,7 @@ from harness.record import Trail
 from harness.simulate.runs.plan import Plan, everything, plan_of
 
 GENEROUS = 99
-"""How often a person may use each kind of fault where nobody limits it."""
+"""How often a person may use each kind of fault by default."""
 BUDGETS = ("own", "generous")
 
 

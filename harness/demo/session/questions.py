@@ -107,7 +107,7 @@ def exported(trail: Trail, form: str) -> str:
 
 
 def link(trail: Trail) -> str:
-    """Return a trail as what comes after the address of the page. Raises Refusal for one that is too long."""
+    """Return a trail as what comes after the address of the page. Raises Refusal if it is too long."""
     packed = zlib.compress("\n".join(trail.each_line()).encode(errors="backslashreplace"), 9)
     found = LINK + base64.urlsafe_b64encode(packed).decode().rstrip("=")
     if len(found) > LONGEST_LINK:

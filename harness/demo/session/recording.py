@@ -1,4 +1,4 @@
-"""A run with all of its branches as data: what a session answers at each step, for a page that asks nobody.
+"""A run with all of its branches as data: what a session answers at each step, for a page without a server.
 
 Equal parts are written once: `pool` has them, everything else has their places in it.
 """
@@ -52,7 +52,7 @@ class _Pool:
 
 
 def recorded_trail(trail: Trail) -> str:
-    """Return the run of a trail as a recording, as JSON text. Raises Refusal where it does not fit or is too long."""
+    """Return the run of a trail as a recording, as JSON text. Raises Refusal if it does not fit or is too long."""
     return recorded([RecordedBranch("trail", trail)])
 
 
@@ -62,7 +62,7 @@ def recorded_tour(tour: Tour) -> str:
 
 
 def branches_of(session: LiveSession) -> tuple[list[RecordedBranch], int]:
-    """Return the branches of a session, to be recorded, and the place of the one that is shown."""
+    """Return the branches of a session, to be recorded, and the place of the branch that is shown."""
     found = [RecordedBranch(branch.name, session.trail_along(branch), branch.origin, branch.fork)
              for branch in session.branches.values()]
     return found, list(session.branches).index(session.branch.name)

@@ -1,4 +1,4 @@
-"""All that an interactive run is, as one value, and what there is to read of the one that is held.
+"""All that an interactive run is, as one value, and what can be read of the present one.
 
 What outlives a change of what is shown (versions, sessions that were left) is not in it.
 """
@@ -26,7 +26,7 @@ from harness.simulate.states.tables import Tables
 
 @attrs.define(eq=False)
 class RunState:
-    """An interactive run: what was opened, its branches and where it is in them, who decides, what can be undone."""
+    """An interactive run: what was opened, its branches and where it is in them, its decider, what can be undone."""
 
     opened: OpenedModel
     tables: Tables
@@ -41,7 +41,7 @@ class RunState:
     branches: dict[str, RunBranch]
     explainer: Explainer
     judge: StepJudge | None = None
-    """Holds the steps against the spec, once somebody asked."""
+    """Checks the steps against the spec, once asked for."""
     at: int = 0
     number: int = 1
     """Which of the sessions this is, from 1."""

@@ -1,4 +1,4 @@
-"""A search for a violation beside the session that is shown, whoever carries it out: how far it is, and its outcome."""
+"""A search for a violation beside the session that is shown, wherever it runs: how far it is, and its outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SearchBeside:
         return self._last
 
     def begin(self, runs: int, seed: int) -> ViolationSearch:
-        """Return a search of what is shown now, for somebody to carry out. Raises Refusal."""
+        """Return a search of what is shown now; the caller carries it out. Raises Refusal."""
         session = self._session
         if self._search is not None:
             raise Refusal("a search for a violation goes on; stop it first")

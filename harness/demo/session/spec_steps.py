@@ -1,6 +1,6 @@
 """What each step of an interactive run is in the spec: a step of it, a stutter, an extension, or outside.
 
-A judge follows the steps on the way to the present, and forgets those that somebody went back over. A response that
+A judge follows the steps on the way to the present, and forgets those that the user went back over. A response that
 counts when it is served changes what the steps since then are, as soon as it is applied: these are judged again.
 """
 
@@ -42,7 +42,7 @@ class JudgedStep:
     """The state after it, in the refiner's tables."""
     taken: Taken | None
     abstract: Ids | None = None
-    """The last known state of the spec; None where the mapping has given none so far."""
+    """The last known state of the spec; None if the mapping has given none so far."""
     begun: Ids | None = None
     """From where the spec takes the step."""
     ghost: int = 0
@@ -53,7 +53,7 @@ class JudgedStep:
 
 
 class StepJudge:
-    """Holds the steps of a session against the spec of its model. Raises Refusal where it has none."""
+    """Checks the steps of a session against the spec of its model. Raises Refusal if it has none."""
 
     def __init__(self, model: Model) -> None:
         self.refiner = Refiner(model)
@@ -111,7 +111,7 @@ class StepJudge:
         return self._fresh >= length
 
     def judge(self, most: int) -> int | None:
-        """Judge at most so many steps; return the first one that is something else than before, or None."""
+        """Judge at most so many steps; return the first step whose verdict has changed, or None."""
         first = None
         for n in range(self._fresh, min(self._fresh + most, len(self._path))):
             before = self._path[n].as_json

@@ -17,9 +17,9 @@ from harness.simulate.strategies.strategy import RandomStrategy, Strategy, Watch
 
 STRATEGIES = ("random", "pct", "guided")
 WATCHED = 10
-"""Steps a second, unless somebody says otherwise: a run that can be watched."""
+"""Steps a second by default: a run that can be watched."""
 ONE_FAULT_IN = 7
-"""Steps of which one is a fault or its mending, where faults are rare."""
+"""Where faults are rare, one in so many steps is a fault or its mending."""
 FAULTY = (Kind.FAULT, Kind.HEAL)
 ENOUGH = "that is how many it was to take"
 """Why a run ends that took the steps that were asked for."""
@@ -37,7 +37,7 @@ class StrategyRunner:
         self.spares = False
         """Whether a person's own faults are left alone: neither healed nor restarted."""
         self.outcome: str | None = None
-        """The outcome of the last run, in a sentence, where there is something to say."""
+        """The outcome of the last run, in a sentence, if there is something to say."""
         self._began = 0
         """The step at which the last run began."""
         self._rare = generous
@@ -55,7 +55,7 @@ class StrategyRunner:
         self.timetable: Timetable | None = None
 
     def set(self, name: str, seed: int, inject_faults: bool, speed: int, spares: bool) -> None:
-        """Choose who decides from now on. Raises Refusal."""
+        """Choose what decides from now on. Raises Refusal."""
         if name not in STRATEGIES:
             raise Refusal(unknown(f"there is no strategy {name!r} here", name, STRATEGIES, "the strategies are"))
         if not 0 <= speed <= FASTEST:
@@ -92,7 +92,7 @@ class StrategyRunner:
         self._began = at
 
     def end(self, record: StepRecord, why: str, claimed: frozenset[str]) -> None:
-        """End the run at a step, and put its outcome into words; `why` is empty where it got as far as it was to."""
+        """End the run at a step, and put its outcome into words; `why` is empty if it got as far as it was to."""
         self.running = False
         self.outcome = outcome(self.until, record, record.n - self._began, why, claimed)
 
@@ -113,7 +113,7 @@ class StrategyRunner:
         return only if self.inject_faults else f"{only}, and faults are off"
 
     def decide(self, node: Node, timers: int, own_faults: frozenset[Mending] = frozenset()) -> int:
-        """Return the index of the option to take, or -1 where there is none; `own_faults` are left alone."""
+        """Return the index of the option to take, or -1 if there is no option; `own_faults` are left alone."""
         if self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.begin(self.tables, node)
         self._fresh = False
@@ -129,7 +129,7 @@ class StrategyRunner:
         return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
 
     def _progress(self, node: Node, kept: list[int], own_faults: frozenset[Mending]) -> list[int]:
-        """Return which of these get the protocol on: a fault once in a while, none where the protocol is at its end."""
+        """Return which of these get the protocol on: a fault once in a while, none if the protocol is at its end."""
         if self.timetable is not None:
             # Whatever is due keeps its moment; most of the time no fault is among it.
             others = [n for n in kept if node.options[n].kind is not Kind.FAULT]
@@ -186,7 +186,7 @@ def rarely_faults(options: Sequence[Option], kept: list[int], chance: Chance) ->
 
 
 def outcome(until: str, record: StepRecord, steps: int, why: str, claimed: frozenset[str]) -> str | None:
-    """Return the outcome of a run of so many steps, or None where it did just what it was to do."""
+    """Return the outcome of a run of so many steps, or None if it did just what it was to do."""
     kind, _, what = until.partition(":")
     ran = f"in {counted(steps, 'step')}"
     if kind == "violation":

@@ -22,13 +22,13 @@ from harness.simulate.strategies.by_name import Strategies
 from harness.simulate.strategies.strategy import Strategy, Watcher
 
 MOST_RUNS = 3_000
-"""Runs of a search, unless somebody says otherwise: a thousand seeds of each strategy."""
+"""Runs of a search, by default: a thousand seeds of each strategy."""
 
 
 class ViolationSearch:
     """Runs of one model, until one violates what is claimed. `run` is for a thread; everything else may be read.
 
-    Where there are no threads, somebody goes along `each_run` for a while, and comes again.
+    Without threads, the caller goes along `each_run` for a while, and comes again.
     """
 
     def __init__(self, opened: OpenedModel, runs: int, seed: int, inject_faults: bool) -> None:
@@ -117,7 +117,7 @@ def span(seconds: int) -> str:
 
 
 class Sparing(Watcher):
-    """A strategy in whose runs faults are rare, where most of what is possible is a fault."""
+    """A strategy that keeps faults rare in its runs, where most of what is possible is a fault."""
 
     def __init__(self, inner: Strategy) -> None:
         self.inner = inner
@@ -142,7 +142,7 @@ class Sparing(Watcher):
 
 
 def without_faults(model: Model) -> Model:
-    """Return a model without the faults that somebody may choose; rules for certain messages stay."""
+    """Return a model without the faults that can be chosen; rules for certain messages stay."""
     if not model.faulty:
         return model
     faults = Faults(targets=model.faults.targets, links=model.faults.links, rules=model.faults.rules)

@@ -1,6 +1,6 @@
 """A session that is driven by words: what a verb is, how a line is read, what may follow a word.
 
-`Console.do` carries out a line, whoever typed or wrote it. The verbs are in `verbs`.
+`Console.do` carries out a line, typed or written. The verbs are in `verbs`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LongJob:
 
 
 class Stepper(Protocol):
-    """Whoever takes the steps of a session: itself, or tasks that hold its present state."""
+    """What takes the steps of a session: itself, or tasks that hold its present state."""
 
     def take(self, index: int) -> None: ...
 
@@ -74,7 +74,7 @@ class Console:
         self.said: list[str] = []
         self.is_left = False
         self.job: LongJob | None = None
-        """What takes a while, and the last line asked for: whoever hosts the console does it, in a thread or not."""
+        """What takes a while, and the last line asked for: the console's host does it, in a thread or not."""
         self._saved = -1
         self._present: tuple[int, Json] = (-1, {})
 
@@ -155,7 +155,7 @@ class Console:
         self.stepper.take(number - 1)
 
     def take_named(self, text: str) -> None:
-        """Take the step whose label is, or begins with, a text. Raises Refusal."""
+        """Take the step whose label equals, or begins with, a text. Raises Refusal."""
         options = self.present()["enabled"]
         fits = [e for e in options if e["label"] == text] or [e for e in options if e["label"].startswith(text)]
         if not fits:
@@ -163,7 +163,7 @@ class Console:
         self.take_one(fits, text)
 
     def take_one(self, fits: list[Json], what: str) -> None:
-        """Take the only step that fits. Raises Refusal where there are several."""
+        """Take the only step that fits. Raises Refusal if there are several."""
         if len(fits) > 1:
             raise Refusal(f"several steps are {what!r}: {shown_steps(fits)}; give the number of one")
         self.stepper.take(fits[0]["index"])

@@ -69,7 +69,7 @@ class FullScreen:
         self.app = self._app()
 
     def run(self) -> None:
-        """Use the terminal until somebody leaves."""
+        """Use the terminal until the user leaves."""
         self.app.run()
 
     def _app(self) -> Application[None]:

@@ -121,7 +121,7 @@ class DemoScreen:
         return [*([("names", name)] for name in names), *lines]
 
     def _beside(self, width: int, room: int) -> list[Line]:
-        """The timeline, and beside it what can happen."""
+        """The timeline, and next to it what can happen."""
         side = min(SIDE, width * 2 // 5)
         left = self._timeline(width - side - 3, room)
         right = self._possible(side, room)

@@ -1,6 +1,6 @@
 """The demo in a terminal: the verbs of the page, typed. Where input is no terminal, lines are read and text is printed.
 
-`fullscreen` draws and reads keys; here is who of the two it is, and the one that prints.
+`fullscreen` draws and reads keys; here is the choice between the two, and the one that prints.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.record.wording import counted
 from harness.render.text import wrap
 
 WIDTH = 100
-"""Columns of what is printed where there is no terminal."""
+"""Columns of printed output without a terminal."""
 SLICE = 100
 """Steps of a run between two moments at which an interrupt is heard."""
 REFUSED = 2
@@ -55,7 +55,7 @@ def _full_screen(console: Console) -> None:
 
 
 def console_of(session: LiveSession, stepper: Stepper | None = None) -> Console:
-    """Return a console that knows every verb; the session takes its steps itself, unless somebody else does."""
+    """Return a console that knows every verb; the session takes its steps itself, unless a stepper is given."""
     return Console(session, (*STEPPING, *LOOKING, *EXPLAINING, *FILES, *LEAVING), stepper)
 
 

@@ -1,4 +1,4 @@
-"""What a session answers to the page, by name: readings, files and verbs, whoever brings the question.
+"""What a session answers to the page, by name: readings, files and verbs, wherever the question comes from.
 
 That is the demo's server, or, in a page without a server, a worker. What takes a while is returned as a function
 without arguments, which may be called in a thread: all that it needs of the session was taken before.
@@ -175,5 +175,5 @@ def body_of(verb: str, data: str | bytes) -> Body:
 
 
 def broken_off(error: Exception) -> str:
-    """Return in a sentence what went wrong that nobody asked for."""
+    """Return in a sentence what went wrong outside any request."""
     return f"the protocol or the demo failed with {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""A search for a violation that goes on beside a session on trio: in a thread, reported to everybody who watches."""
+"""A search for a violation that goes on beside a session on trio: in a thread, reported to all subscribers."""
 
 from __future__ import annotations
 

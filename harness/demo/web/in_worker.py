@@ -152,7 +152,7 @@ def begin(what: str, send: Send) -> SessionInWorker:
 
 
 def _said(work: Callable[[], Any]) -> str:
-    """Return what comes of some work as JSON text: `answer`, or `error` with one sentence."""
+    """Return the result of some work as JSON text: `answer`, or `error` with one sentence."""
     try:
         return as_json.text_of({"answer": work()})
     except Refusal as error:

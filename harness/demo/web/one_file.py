@@ -20,7 +20,7 @@ ASKS_NOBODY = ("default-src 'none'; script-src 'unsafe-inline' data:; style-src 
 
 
 def page_of_trail(trail: Trail) -> str:
-    """Return the run of a trail as a page in one file. Raises Refusal where it does not fit or is too long."""
+    """Return the run of a trail as a page in one file. Raises Refusal if it does not fit or is too long."""
     return page_of_recording(recorded_trail(trail), trail.scenario or trail.model)
 
 
@@ -44,7 +44,7 @@ def recording_in(text: str) -> str:
 def page(
     answers: str, title: str, data: Mapping[str, str], policy: str, said: Mapping[str, str] | None = None
 ) -> str:
-    """Return the page with all its files inside; `answers` says who answers it, as in `api.js`.
+    """Return the page with all its files inside; `answers` says what answers it, as in `api.js`.
 
     `data` are texts that its scripts find by their ids. They are for the page's own scripts, and must not hold `<`.
     What is `said` stands with the page, by name.

@@ -1,4 +1,4 @@
-"""How fast a session goes by itself: the steps of a run a frame, and what is held against the spec between them."""
+"""How fast a session goes by itself: the steps of a run a frame, and what is checked against the spec between them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SLICE = 0.02
 SOME = 25
 """Steps that are taken in a row before others get their turn."""
 SOON = 0.001
-"""Seconds that others get where there is more to do."""
+"""Seconds that others get if there is more to do."""
 
 
 def wait(session: LiveSession, more: bool) -> float | None:
-    """Return the seconds to the next frame; None where nothing goes on. `more` says if the spec is behind."""
+    """Return the seconds to the next frame; None if nothing goes on. `more` says if the spec is behind."""
     runner = session.runner
     if runner.running:
         return max(FRAME, 1 / runner.speed) if runner.speed else SLICE
@@ -31,7 +31,7 @@ def steps_of_frame(session: LiveSession) -> int:
 
 
 def refine(session: LiveSession, clock: Callable[[], float]) -> bool:
-    """Hold the new steps against the spec for the time of a slice; say whether some are left."""
+    """Check the new steps against the spec for the time of a slice; say whether some are left."""
     until = clock() + SLICE
     while session.refine(SOME):
         if clock() >= until:

@@ -134,7 +134,7 @@ class Endpoints:
 
 
 class EventStream(StreamingResponse):
-    """The events of a session, until it ends or nobody listens any more."""
+    """The events of a session, until it ends or its listener has gone."""
 
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self.body_iterator):  # type: ignore[type-var]
@@ -161,7 +161,7 @@ def app_of(shared: SharedSession, guard: RequestGuard) -> ASGIApp:
 
 
 async def elsewhere(work: Callable[[], T]) -> T:
-    """Do long work in a thread, which is left alone when nobody waits for it any more."""
+    """Do long work in a thread, which is left alone when its result is no longer awaited."""
     return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 

@@ -1,7 +1,7 @@
-"""A session whose present state is held by tasks on trio, one per actor, and those who watch it.
+"""A session whose present state is held by tasks on trio, one per actor, and its subscribers.
 
-One task owns the session: verbs come to it one after the other, and between them it takes the steps of a run.
-What changes is sent to the subscribers as server-sent events; one that does not keep up gets the whole picture later.
+One task owns the session: verbs come to it one after the other, and between them it takes the steps of a run. What
+changes is sent to the subscribers as server-sent events; a slow subscriber gets the whole picture later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PendingVerb:
 
 
 class Subscriber:
-    """Somebody who watches."""
+    """A client that watches the session."""
 
     def __init__(self) -> None:
         self.waiting: deque[str] = deque()
@@ -103,7 +103,7 @@ class SharedSession:
         return event(self.session.version, "finding", as_json.text_of(shown))
 
     def _refine(self) -> bool:
-        """Hold the new steps against the spec for a while; say whether some are left."""
+        """Check the new steps against the spec for a while; say whether some are left."""
         return pace.refine(self.session, trio.current_time)
 
     async def _next_verb(self, more: bool) -> PendingVerb | None:
@@ -137,7 +137,7 @@ class SharedSession:
     async def _carry_out(self, pending: PendingVerb) -> None:
         try:
             await pending.verb()
-        except Exception as error:  # whoever asked hears of it
+        except Exception as error:  # the caller that asked hears of it
             pending.error = error
         finally:
             await self._host.restore()

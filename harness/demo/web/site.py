@@ -24,13 +24,13 @@ FIRST = "commit"
 """The tour that is shown first."""
 POLICY = ("default-src 'none'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' data: blob:; worker-src data:; "
           "connect-src blob:; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'")
-"""What the page may load: what is in it, its worker, and the script beside it."""
+"""What the page may load: what is in it, its worker, and the script next to it."""
 NAME = "runtime.js"
 WORKER = STATIC.parent / "worker.js"
 
 
 def write_site(parts: Path, site: Path) -> None:
-    """Write the site of some parts into a folder. Raises Refusal where one is missing."""
+    """Write the site of some parts into a folder. Raises Refusal if one is missing."""
     pyodide, wheels = sorted(parts.glob("pyodide-*.tgz")), sorted(parts.glob("*.whl"))
     if not pyodide or not wheels:
         raise Refusal(f"{parts} has no {'wheel' if pyodide else 'Pyodide'}; make site puts all that is needed there")

@@ -1,7 +1,7 @@
 """Temporal properties under fairness, on the graph of all reachable states: a property holds, or here is a lasso.
 
 A lasso is a way from an initial state and a cycle that goes on for ever; an empty cycle stands for staying in the last
-state. The lassos are looked for in what is left of the graph when all that cannot go on fairly is taken away
+state. The lassos are looked for in the graph that remains when all that cannot go on fairly is taken away
 (`fairness.Components`); which states are to be looked at depends on the form of the property:
 
     <>[]P   a cycle with a state without P, anywhere
@@ -62,12 +62,12 @@ class Lasso:
 
     @property
     def back_to(self) -> int | None:
-        """Which state, counted from 1, the cycle leads back to; None where it is empty."""
+        """Which state, counted from 1, the cycle leads back to; None if it is empty."""
         return len(self.prefix) + 1 if self.cycle else None
 
 
 def check_temporal(graph: StateGraph, model: Model, property_name: str, fairness: Fairness) -> Lasso | None:
-    """Return a lasso that violates a temporal property, as short as one is found, or None where it holds.
+    """Return a lasso that violates a temporal property, as short as one is found, or None if it holds.
 
     Raises Refusal for what is no temporal property of the model, for a model with a constraint, and without numpy.
     """
@@ -190,7 +190,7 @@ class _LassoSearch:
         self._parts = Components(edges, instances, question.allowed, question.goal)
 
     def shortest(self) -> tuple[int, list[int], list[int]] | None:
-        """Return the initial state and the edges of prefix and cycle, or None where the property holds.
+        """Return the initial state and the edges of prefix and cycle, or None if the property holds.
 
         The length in states is the distance of the cycle's first state plus the length of the cycle, which is 1 for
         staying. Where that ties, staying wins.

@@ -1,7 +1,7 @@
 """The shortest fair cycle through a state, within a strongly connected part of a graph: pure Python over small parts.
 
-A cycle has duties. One that is weakly fair takes the step or has a state that does not enable it; one that is strongly
-fair takes it or has no state that enables it; and where a property needs a state of some kind, it has one.
+A cycle has duties. A weakly fair duty takes the step or has a state that does not enable it; a strongly fair one takes
+it or has no state that enables it; and where a property needs a state of some kind, it has one.
 """
 
 from __future__ import annotations

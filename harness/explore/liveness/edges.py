@@ -40,7 +40,7 @@ class Ways:
         np = load("numpy")
         self._sources = edges.sources
         self.distance = np.full(edges.count, -1, dtype=np.int64)
-        """The length of a way to each state, -1 where there is none."""
+        """The length of a way to each state, -1 if it is unreachable."""
         self._came = np.full(edges.count, -1, dtype=np.int64)
         order = np.lexsort((seeds, levels))
         seeds, levels = seeds[order], levels[order]

@@ -94,7 +94,7 @@ class FairnessConditions:
             found.append(FairnessCondition(WHOLE, strong=False))
         self.listed = tuple(found)
         self.of_edge = of_label[edges.labels]
-        """For each edge the number of the condition that it takes, -1 where there is none."""
+        """For each edge the number of the condition that it takes, -1 if it takes none."""
         order = np.argsort(self.of_edge, kind="stable")
         bounds = np.searchsorted(self.of_edge[order], np.arange(len(found) + 1)).tolist()
         self.taken_by = [order[low:high] for low, high in pairwise(bounds)]
@@ -112,10 +112,10 @@ class Components:
     """
 
     def __init__(self, edges: Edges, instances: FairnessConditions, allowed: Array, goal: Array | None) -> None:
-        """Find the parts among the `allowed` states, each with a state of `goal` where that is given.
+        """Find the parts among the `allowed` states, each with a state of `goal` if that is given.
 
-        Parts that break weak fairness are dropped whole. Where a strongly fair step is enabled but never taken inside,
-        the states that enable it go, and what is left falls into new parts.
+        Parts that break weak fairness are dropped whole. If a strongly fair step is enabled but never taken inside, the
+        states that enable it go, and the rest falls into new parts.
         """
         np = load("numpy")
         self._goal = goal

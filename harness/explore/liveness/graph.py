@@ -39,7 +39,7 @@ class StateGraph:
     """
 
     initial: Any
-    """The number of each of `Model.initial_states()`, in its order: one that is there twice has its number twice."""
+    """The number of each of `Model.initial_states()`, in its order: a state that is there twice has it twice."""
     sources: Any
     targets: Any
     labels: Any
@@ -54,7 +54,7 @@ class StateGraph:
 
 
 def load(name: str) -> Any:
-    """Return numpy, or a module of scipy. Raises Refusal where it is missing."""
+    """Return numpy, or a module of scipy. Raises Refusal if it is missing."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -1,7 +1,7 @@
 """What the protocol does in a packed state, asked once per distinct values read.
 
 A unit is a process's own steps, the delivery of one message, or a check. What it yields for the values that it read is
-found again by walking from field to field in the order of reading; that order depends on nothing but those values.
+found again by walking from field to field in the order of reading; that order depends only on those values.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class InternedStep:
         self.channels = tuple([space.channel(field, tuple(each)) for field, each in written.changes.items()])
 
     def edge(self, state: int) -> PackedEdge:
-        """Return the step as an edge from a state. Raises Overflow where a field is too narrow for what it writes."""
+        """Return the step as an edge from a state. Raises Overflow if a field is too narrow for what it writes."""
         delta = 0
         for field, after in self.writes:
             if after > field.low:

@@ -1,7 +1,7 @@
 """`kernel.c` as a library: compiled when it is first needed, loaded through ctypes. `kernel_loop` is what drives it.
 
 It is compiled once per source, by `cc` or `CC`, or by the compiler of the package ziglang where it is installed, into
-the environment's own folder. Where there is no compiler the search runs in pure Python, with the same results.
+the environment's own folder. Without a compiler the search runs in pure Python, with the same results.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class KernelLoop(LevelSizes):
         self.moved = moved
         self.c = library(words)
         self.missed = bytearray(8 * words)
-        """The state of which the kernel misses something."""
+        """The state for which the kernel misses something."""
         this = ref(self)  # the kernel's callback must not keep the loop alive, which would keep the kernel alive
 
         def miss(kind: int, number: int) -> int:

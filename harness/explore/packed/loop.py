@@ -74,7 +74,7 @@ class LevelSizes(Protocol):
 
     @property
     def depth(self) -> int:
-        """The levels there are, one that is being made included."""
+        """The levels so far, including the level that is being made."""
         return len(self.ends)
 
     def size(self, number: int) -> int:
@@ -94,7 +94,7 @@ class Loop(LevelSizes, Protocol):
     contexts: Mapping[int, int]
     """States seen, and how many entries a context may have from then on beyond what its look-ups have anyway."""
     position: int
-    """How many states of the level before the last are expanded, 0 where it is done."""
+    """How many states of the level before the last are expanded, 0 if it is done."""
     settled: set[str]
     """Properties whose answers are not needed any more."""
 

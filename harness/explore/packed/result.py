@@ -49,9 +49,9 @@ class Result:
     bits: int
     engine: str
     keys: int = 0
-    """How many keys states may have, where states are told apart by less than what they are; 0 where they are not."""
+    """How many keys states may have, where states are told apart by less than what they are; 0 if they are not."""
     longer: frozenset[str] = frozenset()
-    """What was found by runs of which nobody knows whether there are shorter ones."""
+    """What was found by runs that may not be the shortest."""
 
 
 def ranked(

@@ -100,7 +100,7 @@ class Search:
         self.loop: Loop = PythonLoop(self.space, LoopOptions())
         self.starts: list[int] = []
         self.restarts: list[Restart] = []
-        """Why the search was begun again, in order; empty where the first attempt was the last one."""
+        """Why the search was begun again, in order; empty if the first attempt was the last one."""
         self.hits: dict[str, Hit] = {}
         self.fresh: dict[str, Hit] = {}
         self.options = LoopOptions()
@@ -109,7 +109,7 @@ class Search:
         """Set from outside, by a signal: the search stops where it can go on later."""
         self.interrupted = False
         self.limit: str | None = None
-        """What ended the search early: `states` or `memory`, or what whoever set `wants_stop` says besides."""
+        """What ended the search early: `states` or `memory`, or the reason of the caller that set `wants_stop`."""
 
     def _engine(self, engine: str) -> str:
         if self.saved is not None:
@@ -139,7 +139,7 @@ class Search:
         return self._result()
 
     def _attempt(self, work: Callable[[], None]) -> Restart | None:
-        """Do some work on packed states; return why it has to be begun again with wider fields, None where it is done.
+        """Do some work on packed states; return why it has to be begun again with wider fields, None if it is done.
 
         This is the one place of the search where `Overflow` ends. Nothing of the work may be used after it; what is
         known about values stays, see docs/inside/search.md.
@@ -234,7 +234,7 @@ class Search:
         self._levels()
 
     def _resume(self, saved: Saved) -> None:
-        """Go on from a checkpoint. Raises Overflow where that needs wider fields than it has."""
+        """Go on from a checkpoint. Raises Overflow if that needs wider fields than it has."""
         from harness.record.history import all_types
 
         assert self.checkpoint is not None

@@ -1,8 +1,8 @@
 """Which steps of each state a search takes that leaves out orders of steps which make no difference.
 
-`Order` says which steps are enough by what was seen so far. Here is what a search remembers of that: whose steps it
-took, so that the others can be taken after all where they were left out wrongly, and that it goes round in no circle
-without them.
+`Order` says which steps are enough by what was seen so far. Here is what a search remembers of that: the actors whose
+steps it took, so that the others can be taken after all where they were left out wrongly, and that it goes round in no
+circle without them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AmpleSteps:
         self._numbers = numbers
         self._stands_for = stands_for
         self._inside: dict[int, int] = {}
-        """Of each state of which steps were left out: the actors whose steps were taken, as a mask."""
+        """By state, if steps were left out there: the actors whose steps were taken, as a mask."""
         self._next: dict[int, int] = {}
         """Of each such state: another one, to which a run without any of the steps taken can be moved. No circles."""
         self._chosen: tuple[int, Ids] | None = None

@@ -1,9 +1,9 @@
-"""What actors may do from here on, and send to whom, as far as a search has seen: an automaton of each actor.
+"""What actors may do and send from here on, as far as a search has seen: an automaton of each actor.
 
-A node of an actor is the shape of its own slots. An edge is something that was seen to happen there: a step of its
-own, the delivery of a message, a crash, a restart. `Futures.without` says what some actors may ever send while the
-others stay as they are: each for itself goes wherever its edges lead, and a message that is once under way is there for
-good. That is more than can happen, and never less of what was seen.
+A node of an actor is the shape of its own slots. An edge is something that was seen to happen there: a step of its own,
+the delivery of a message, a crash, a restart. `Futures.without` says what some actors may ever send while the others
+stay as they are: each for itself goes wherever its edges lead, and a message that is once under way is there for good.
+That is more than can happen, and never less of what was seen.
 """
 
 from __future__ import annotations

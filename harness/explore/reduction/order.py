@@ -1,7 +1,7 @@
 """Partial order: in which states the steps of some actors are enough, and those of the others can wait.
 
 `Order.enough` chooses actors P for a state, so that whatever the others do while P waits commutes with all that P can
-do: nobody else may send to them, crash them or cut them off, and what they send does not depend on what happens
+do: no other actor may send to them, crash them or cut them off, and what they send does not depend on what happens
 meanwhile. Then a run that goes on without P can be begun with a step of P, and one that takes a step of P anywhere can
 take it first; docs/inside/search.md has the argument. What the others may do comes from `Futures`, which has seen a
 part of it only: choices are looked at again, with `Order.holds`, when a search has seen the rest.
@@ -36,7 +36,7 @@ class Ample:
 
 @attrs.frozen
 class Dangers:
-    """What faults may still do: whom they may crash or restart (a mask), and which pairs they may cut off or heal."""
+    """What faults may still do: the actors to crash or restart (a mask), and the pairs to cut off or heal."""
 
     hit: int
     ties: tuple[int, ...]
@@ -70,7 +70,7 @@ class Order:
             self._touches.append(sum(1 << self._actors[name] for name in names_of))
         index = known.index
         self._owner = {n: place for place, slots in enumerate(self.futures.slots) for n in slots}
-        """Whose a slot is; those that are nobody's are not here."""
+        """The owner of a slot; slots without an owner are not here."""
         for name, place in self._actors.items():
             for inbox in model.inboxes[name]:
                 self._owner[index[inbox.slot]] = place
@@ -251,7 +251,7 @@ class Order:
         return Dangers(hit, tuple(ties))
 
     def _conflicts(self, state: Ids, here: _Here, inside: int, mine: list[Way]) -> int:
-        """Return the actors (a mask) that must not be left outside; all of them where nothing helps."""
+        """Return the actors (a mask) that must not be left outside; all of them if nothing helps."""
         every = (1 << len(here.nodes)) - 1
         more = 0
         for tie in here.dangers.ties:
@@ -284,7 +284,7 @@ class Order:
         return self.futures.without(inside, here.nodes, under_way, here.dangers.hit & ~inside, here.has_timers)
 
     def _odd(self, way: Way) -> bool:
-        """Say whether a step reads or writes what is nobody's, budgets aside, so that others may depend on it."""
+        """Say whether a step reads or writes a slot without owner, budgets aside, so that others may depend on it."""
         found = self._is_odd.get(way)
         if found is None:
             index, owner, budgets = self._known.index, self._owner, self._budgets
@@ -307,7 +307,7 @@ class Order:
 
     def _keys(self, state: Ids, here: _Here, inside: int, mine: list[Way]) -> list[Way]:
         """Return the steps that can be put before a run without any: nothing prevents them, and what properties say of
-        the states of that run they say still; none where what properties see of `mine` depends on others."""
+        the states of that run they say still; none if what properties see of `mine` depends on others."""
         for prop in self._properties.values():
             if prop.on == "step" and any(self._looks_outside(prop, way, state, inside) for way in mine):
                 return []

@@ -87,7 +87,7 @@ class OrbitTable:
 
     def __init__(self, place: tuple[int, int], candidates: tuple[int, ...], fields: list[PackedField]) -> None:
         self.place = place
-        """The number of the orbit, and of the field in it (0 where the whole orbit is looked up)."""
+        """The number of the orbit, and of the field in it (0 if the whole orbit is looked up)."""
         self.candidates = candidates
         self.fields = fields
         self.mask = sum(field.mask for field in fields)

@@ -1,9 +1,9 @@
 """The hunt: every scenario under every strategy, failures found, shrunk and written down, a scoreboard at the end.
 
-A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when it stays silent over so many
-runs that these would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt); any other scenario
-when no claim fails and its witnesses are reached. An exception in protocol code and, where a model names a spec, a step
-that is none of the spec's are findings like a violation. Runs are spread over processes; what is done when the hunt is
+A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when no run fails, of so many
+that they would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt); any other scenario when no
+claim fails and its witnesses are reached. An exception in protocol code and, where a model names a spec, a step that is
+none of the spec's are findings like a violation. Runs are spread over processes; what is done when the hunt is
 interrupted is kept.
 """
 
@@ -41,14 +41,14 @@ from harness.simulate.strategies.strategy import Strategy
 from harness.simulate.trails.replay import replay_plain
 
 SILENCE, BRIEF = 20, 4
-"""How often the silent runs of a repaired twin would have found the flaw, in a thorough hunt and in any other: where a
-flaw is due four times, all runs miss it with a probability of 2 %."""
+"""How often the runs of a repaired twin would have found the flaw, in a thorough hunt and in any other: where a flaw
+is due four times, all runs miss it with a probability of 2 %."""
 PART, LEAST = 4, 20
-"""A row of which nothing but silence is expected gets this part of its scenario's runs, at least so many."""
+"""A row that is expected to have no violation gets this part of its scenario's runs, at least so many."""
 GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
 """A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
 HELD, HELD_THOROUGH = 20, 400
-"""Silent runs of each strategy but guided that are held against the spec, where the model names one."""
+"""Runs without a violation, for each strategy but guided, that are checked against the spec, if the model names one."""
 
 
 def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
@@ -65,10 +65,10 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
 
 
 class Hunt:
-    """A hunt in progress; `progress(done runs, planned runs, message)` hears of it several times a second.
+    """A hunt in progress; `progress(done runs, planned runs, message)` is called several times a second.
 
     With `processes` 0 all runs are made in this process. `rows` has what is finished, also where `interrupted` is set
-    or `failure` says why the hunt could not go on; `finished` hears of each row as soon as it is done.
+    or `failure` says why the hunt could not go on; `finished` is called with each row as soon as it is done.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Hunt:
         return self.rows
 
     def _work(self, pool: Executor | None) -> None:
-        """Carry jobs out until none is left; what comes of them may be further jobs, which come first."""
+        """Carry jobs out until none remains; their results may be further jobs, which come first."""
         jobs = self._jobs
         pending: dict[Future[Any], HuntJob] = {}
         while jobs or pending:
@@ -150,7 +150,7 @@ class Hunt:
         return job
 
     def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[HuntJob]:
-        """Return the jobs that make so many runs of a scenario under each strategy; guided ones learn by themselves."""
+        """Return the jobs that make the runs of a scenario under each strategy; guided runs learn by themselves."""
         held = 0
         if scenario.expected is None and self.hold is not None:
             held = HELD_THOROUGH if self.thorough else HELD
@@ -191,7 +191,7 @@ class Hunt:
         return runs if _missing(scenario, tried.values()) and not found else None
 
     def _hunt_twin(self, flawed: Scenario) -> None:
-        """Begin with the repaired twin as soon as all scenarios are through of which it is the twin."""
+        """Begin with the repaired twin as soon as all scenarios that it repairs are through."""
         twin = next((s for s in self.chosen if s.name == flawed.repaired), None)
         if twin is not None and all(len(self._tried[s.name]) == len(NAMES) for s in self._flawed(twin)):
             runs = self._silence(twin)
@@ -213,7 +213,7 @@ class Hunt:
         return max(runs // GUIDED, min(runs, FEWEST_SILENT if few else FEWEST))
 
     def _silence(self, twin: Scenario) -> dict[str, int]:
-        """Return how many runs of a repaired twin must be silent under each strategy.
+        """Return how many runs of a repaired twin must find no violation under each strategy.
 
         In a thorough hunt, `SILENCE` times as many as each strategy took to find the flaw. Else its share, and as many
         more of the strategy that finds the flaw with the least work as it takes to be due `BRIEF` times.
@@ -229,7 +229,7 @@ class Hunt:
         return runs
 
     def _found_at(self, twin: Scenario) -> dict[str, int]:
-        """Return after how many runs each strategy found a flaw that a twin has not, at the latest."""
+        """Return how many runs each strategy took, at most, to find a flaw that a repaired twin lacks."""
         found: dict[str, int] = {}
         for flawed in self._flawed(twin):
             for name, tried in self._tried[flawed.name].items():
@@ -273,7 +273,7 @@ class Hunt:
         return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough and not bad)
 
     def _written(self, row: ScoreboardRow, best: Tried, finished: Finished) -> ScoreboardRow:
-        """Return the row of a scenario in which something was found, and write that down."""
+        """Return the row of a scenario with a finding, and write the finding down."""
         row = attrs.evolve(row, violated=best.violated, reason=finished.reason)
         shrunk = finished.shrunk
         if shrunk is None:
@@ -294,7 +294,7 @@ class Hunt:
 
 @attrs.frozen
 class HuntJob:
-    """Something that a worker does for a scenario, and who takes what comes of it."""
+    """A worker's task for a scenario, and the function that takes its result."""
 
     scenario: Scenario
     call: Callable[[], Any]
@@ -309,7 +309,7 @@ def searched_before(scenario: Scenario) -> dict[str, Any]:
 
 
 def _worst(tried: Iterable[Tried]) -> Tried | None:
-    """Return what of several findings a row shows: an exception, else what took the fewest runs.
+    """Return the finding that a row shows: an exception, else the one that took the fewest runs.
 
     Which worker was done first makes no difference.
     """
@@ -324,7 +324,7 @@ def _missing(scenario: Scenario, tried: Iterable[Tried]) -> tuple[str, ...]:
 
 
 def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, Run]:
-    """Write a trail and the history of its replay beside it; return the history's path and the run."""
+    """Write a trail and the history of its replay next to it; return the history's path and the run."""
     model = trail.build()
     with HistoryFile(history_beside(path), header_of(trail, model, runtime)) as recorder:
         run = replay_plain(trail, recorder, Tables(model))
@@ -337,10 +337,10 @@ def record_run(
     tables: Tables, plan: Plan, strategy: Strategy, path: Path, runtime: str = "plain",
     watch: Callable[[int], bool] | None = None, drive: Callable[[Session], Run] = drive,
 ) -> tuple[Path, Run]:
-    """Make a run and write it down as it goes on, so that it may be long: the trail to `path`, the history beside it.
+    """Make a run and write it down as it goes on, so that it may be long: the trail to `path`, the history next to it.
 
-    `watch(steps)` hears how far the run is and says whether it should go on; one that is stopped is written as far as
-    it went. Returns the history's path and the run. Raises Refusal, and writes nothing, where there is no room.
+    `watch(steps)` hears how far the run is and says whether it should go on; a run that is stopped is written as far as
+    it went. Returns the history's path and the run. Raises Refusal, and writes nothing, if there is no room.
     """
     header = header_of(trail_of(tables.model, plan, strategy.name, strategy.seed), tables.model, runtime)
     with long_lived(), HistoryFile(history_beside(path), header) as recorder:

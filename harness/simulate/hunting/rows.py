@@ -32,31 +32,31 @@ class ScoreboardRow:
     missing: tuple[str, ...] = ()
     """Witnesses that no run reached."""
     runs_needed: int = 0
-    """For a repaired twin: the silent runs that were asked for."""
+    """For a repaired twin: the runs without a violation that were asked for."""
     fair_steps: int = 0
-    """The steps of the shrunk trail's fair ending, which come after those that it was shrunk to."""
+    """The steps of the shrunk trail's fair ending, on top of those that it was shrunk to."""
     fair_cycle: bool = False
     """Whether the fair ending leads back to a state it had, so that it goes on for ever."""
     checked: Checked | None = None
     """The same flaw in a spec, which a search was made for."""
     checked_steps: int | None = None
-    """The fewest steps to that, or None where the search found nothing."""
+    """The fewest steps to the flaw in the spec, or None if the search found nothing."""
     same_on_trio: bool | None = None
     """Whether the trail replays on the trio runtime with the same digest."""
     searched: Searched | None = None
-    """What a search of this scenario's actors, or of its spec, found before; of a package that keeps that."""
+    """What a search of this scenario's actors, or of its spec, found before, if its package keeps that."""
     is_covered: bool = False
-    """Whether that was all of the scenario, with its code as it is."""
+    """Whether that search covered all of the scenario, with its code as it is."""
     ahead: Ahead | None = None
-    """Where no run found anything: what a search comes to that ends soon."""
+    """If no run found anything: the result of a search that ends soon."""
     flawed: str | None = None
-    """For a repaired twin: the scenario that it is the twin of."""
+    """For a repaired twin: the scenario that it repairs."""
     due: float | None = None
     """How often these runs would find the flaw, if it were there and showed as often as it does in that scenario."""
     seconds: float = attrs.field(default=0.0, eq=False)
     """From the start of the first run until the row was judged."""
     cpu_seconds: float = attrs.field(default=0.0, eq=False)
-    """Of all that was done for it: runs, shrinking, a search of the spec."""
+    """Processor time of all that was done for it: runs, shrinking, a search of the spec."""
 
     @property
     def runs(self) -> int:
@@ -64,7 +64,7 @@ class ScoreboardRow:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing was found, and nothing was to be found."""
+        """Whether nothing was found, and nothing was expected."""
         return self.as_expected and not self.violated and not self.expected
 
     @property
@@ -74,12 +74,12 @@ class ScoreboardRow:
 
     @property
     def held(self) -> int:
-        """Runs of which each step was held against the spec."""
+        """Runs whose steps were all checked against the spec."""
         return sum(tried.held for tried in self.tried)
 
     @property
     def spec(self) -> str | None:
-        """The model that runs were held against, if they were."""
+        """The model that runs were checked against, if they were."""
         return next((tried.spec for tried in self.tried if tried.spec), None)
 
     @property

@@ -1,6 +1,6 @@
 """What a worker of the hunt does: the runs of a scenario under some strategies, and shrinking what they found.
 
-Silent runs are held against the spec by what the driver hands in, since specs are not this room's affair.
+Runs without a violation are checked against the spec by a function that the driver hands in: this room knows no spec.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from harness.simulate.strategies.strategy import Strategy
 from harness.simulate.trails.shrink import Shrunk, perturbing_part, shrink
 
 REFINEMENT = "Refinement"
-"""What a run violates of which a step is none of the spec's."""
+"""What a run violates if one of its steps is none of the spec's."""
 
 
 class Holding(Protocol):
-    """Holds runs on some tables against the spec of their model."""
+    """Checks runs on some tables against the spec of their model."""
 
     spec: Model
 
     def run(self, plan: Plan, strategy: Strategy) -> tuple[Run, str | None]:
-        """Make a run; return it, and why a step of it is none of the spec's."""
+        """Make a run; return it, and the reason if one of its steps is none of the spec's."""
 
     def make_room(self) -> None:
-        """Let start over what takes too much memory, between two runs."""
+        """Between two runs, let tables that take too much memory start over."""
 
     def close(self) -> None:
-        """Let go of what was learned: it is of no use any more."""
+        """Drop what was learned: it is not used any more."""
 
     def shrunk(self, trail: Trail) -> tuple[Trail, str]:
         """Return a short trail whose last step leaves the spec as a given one does, and why it does."""
 
 
 Hold = Callable[[Tables], Holding | None]
-"""Makes that for tables, or nothing where the model names no spec; a function of a module, for workers get its name."""
+"""Makes that for tables, or returns None if the model names no spec; a module's function, as workers get its name."""
 Check = Callable[[str], int | None]
-"""From a scenario's name to the fewest steps to the flaw that it names in a spec; likewise."""
+"""From a scenario's name to the fewest steps to the flaw that it names in a spec; also a module's function."""
 LookAhead = Callable[[str], Ahead | None]
-"""From a scenario's name to what a search of it comes to that ends soon; likewise."""
+"""From a scenario's name to the result of a search that ends soon; also a module's function."""
 
 
 @attrs.frozen
@@ -64,7 +64,7 @@ class Task:
     strategy: str
     runs: int
     held: int = 0
-    """The first so many of them are held against the spec."""
+    """The first so many of them are checked against the spec."""
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class Tried:
     violated: str | None = None
     """What that run violates: a property, `Exception` or `Refinement`."""
     held: int = 0
-    """Runs that were held against the spec."""
+    """Runs that were checked against the spec."""
     spec: str | None = None
     """The name of that spec."""
     seconds: float = attrs.field(default=0.0, eq=False)
@@ -103,7 +103,7 @@ class Finished:
 
 
 def carry_out(tasks: Sequence[Task], hold: Hold | None = None) -> list[Tried]:
-    """Carry out tasks of one scenario; those whose runs do not learn from each other share what they learn of it."""
+    """Carry out tasks of one scenario; runs that do not learn from each other share what they learn of the scenario."""
     shared: _Runs | None = None
     done = []
     with long_lived():
@@ -134,7 +134,7 @@ class _Runs:
         self.holding = hold(self.tables) if hold is not None and task.held else None
 
     def close(self) -> None:
-        """Let go of the tables: what they hold is of no use any more."""
+        """Drop the tables: they are not used any more."""
         self.tables.close()
         if self.holding is not None:
             self.holding.close()
@@ -220,7 +220,7 @@ def _shrunk(trail: Trail, found: Tried, hold: Hold | None) -> tuple[Shrunk, str 
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return a scenario that is known to be there."""
+    """Return a scenario that must exist."""
     scenario = find_scenario(name)
     assert scenario is not None
     return scenario

@@ -13,13 +13,13 @@ from typing import Any
 
 
 def counter() -> Any:
-    """Return a counter that workers share with who starts them."""
+    """Return a counter that workers share with the process that starts them."""
     return multiprocessing.get_context("spawn").Value("q", 0)
 
 
 @contextmanager
 def workers(processes: int, made: Any) -> Iterator[Executor | None]:
-    """Give processes to work in, or None for none; they end when the block is left, at once where it is by an error."""
+    """Give processes to work in, or None for none; they end with the block, at once if it raises."""
     if not processes:
         _share(made)
         yield None
@@ -70,7 +70,7 @@ def _share(made: Any) -> None:
 
 
 def count_run() -> None:
-    """Count a run, where somebody counts."""
+    """Count a run, if a counter is shared."""
     if _MADE is not None:
         with _MADE.get_lock():
             _MADE.value += 1

@@ -1,15 +1,15 @@
-"""What a failed test shows of an error: that of the test itself, without the harness and trio around it."""
+"""Shows a failed test its own error, without the frames of the harness and trio around it."""
 
 from __future__ import annotations
 
 from harness.simulate.states.guards import package_of
 
 AROUND = ("harness", "trio", "outcome")
-"""The packages whose frames stand before those of a test that they call."""
+"""The packages whose frames come before those of a test that they call."""
 
 
 def alone(error: BaseException) -> BaseException:
-    """Return the one error that a nursery raised in a group, or the group where there are several."""
+    """Return the one error that a nursery raised in a group, or the group if there are several."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -23,7 +23,7 @@ def of_the_test(error: BaseException) -> BaseException:
 
 
 def _trim(error: BaseException) -> None:
-    """Take the frames away that led into the test; of an error of the harness alone, all are kept."""
+    """Remove the frames that led into the test; if an error is the harness's alone, all are kept."""
     first = error.__traceback__
     while first is not None and package_of(first.tb_frame) in AROUND:
         first = first.tb_next

@@ -37,7 +37,7 @@ def resolve(
 ) -> tuple[Model, Plan]:
     """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal.
 
-    Faults that are given take the place of the scenario's own, sizes and settings those of their names.
+    Given faults replace the scenario's own, given sizes and settings those of the same names.
     """
     scenario, spec = find_runnable(what)
     base = scenario or Scenario(what, spec.title, what)
@@ -61,6 +61,6 @@ def trail_of(
     model: Model, plan: Plan, strategy: str, seed: int, choices: Sequence[Chosen] = (), initial: int = 0,
     fair_from: int | None = None, back_to: int | None = None, violates: str | None = None,
 ) -> Trail:
-    """Return the trail of a run; before its first step where no choices are given."""
+    """Return the trail of a run; before its first step if no choices are given."""
     return Trail(model.name, model.sizes, model.settings, model.network.name, model.faults, plan.claims, choices,
                  plan.mode, strategy, seed, plan.scenario, initial, fair_from, back_to, violates)

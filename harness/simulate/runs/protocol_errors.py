@@ -9,7 +9,7 @@ from types import TracebackType
 from harness.simulate.states.guards import NOT_PROTOCOL, package_of
 
 RAISED = "Exception"
-"""What a run violates in which protocol code raises an exception."""
+"""The name of the violation when protocol code raises an exception."""
 KIND = "exception"
 """The kind of that verdict."""
 LONGEST = 300
@@ -34,7 +34,7 @@ def _without_message(sentence: str | None) -> str:
 
 
 def _place(traceback: TracebackType | None) -> str:
-    """Return the innermost line of protocol code, or of any where there is none: `in serve (log.py, line 8) [...]`."""
+    """Return the innermost line of protocol code, or else of any code: `in serve (log.py, line 8) [...]`."""
     frames = list(walk_tb(traceback))
     if not frames:
         return "nowhere"

@@ -17,7 +17,7 @@ class Verdict:
     reason: str | None = None
     step: int | None = None
     kind: str | None = None
-    """`safety`, `liveness`, `deadlock` or, where protocol code raises, `exception`."""
+    """`safety`, `liveness`, `deadlock` or, if protocol code raises, `exception`."""
 
     @property
     def ok(self) -> bool:
@@ -39,7 +39,7 @@ class Run:
     violations: tuple[Verdict, ...] = ()
     """The first violation of each claimed property (all of them where the run went on)."""
     error: Exception | None = None
-    """What protocol code raised; the run ends with the step after which it did, and violates `Exception`."""
+    """The exception of protocol code; the run ends with the step that raised it, and violates `Exception`."""
 
     @property
     def digest(self) -> str | None:

@@ -27,7 +27,7 @@ from harness.simulate.strategies.strategy import UNFAIR, Strategy, Watcher
 FAIR_BOUND = 2_000
 """Steps of a fair ending after which what is still pending counts as never."""
 PAUSE = 256
-"""Steps after which a run looks up: are the tables full, does anybody want to know how far it is, or to stop it?"""
+"""Steps after which a run looks up: are the tables full, should it report how far it is, or stop?"""
 LONG = 10_000
 """Runs that may be longer than this keep their choices in a temporary file."""
 
@@ -41,10 +41,10 @@ class Session:
     ) -> None:
         self.tables = tables
         self.watch = watch
-        """Hears now and then how many steps were taken, and says whether to go on."""
+        """Called now and then with the number of steps taken; says whether to go on."""
         self.stopped = False
         self.error: Exception | None = None
-        """What protocol code raised."""
+        """The exception of protocol code."""
         self.model: Model = tables.model
         self.plan = plan
         self.strategy = strategy
@@ -87,7 +87,7 @@ class Session:
         return self._timetable.now_us if self._timetable is not None else None
 
     def _started(self, initial: int) -> Node:
-        """Return the node of an initial state; one without any option where protocol code raises there."""
+        """Return the node of an initial state; if protocol code raises there, it has no options."""
         try:
             return self.tables.start(initial)
         except Refusal:
@@ -97,7 +97,7 @@ class Session:
             return self.tables.bare(initial)
 
     def follow(self, n: int) -> Node | None:
-        """Return the node that option n of the present one leads to; None where protocol code raises: the run is over.
+        """Return the node that option n of the present one leads to; None if protocol code raises: the run is over.
 
         What it raises is a finding: the trail ends with this option, and violates `Exception`.
         """
@@ -120,13 +120,13 @@ class Session:
             self._pause()
 
     def took(self, n: int, after: Node) -> None:
-        """Hear that option n of the present node was taken, and led to `after`, which the tables know."""
+        """Take note that option n of the present node was taken, and led to `after`, which the tables know."""
         self.take(n)
 
     def give(self, process: str, value: Value) -> None:
         """Give a process input from outside, and take the one step that it makes possible, between two others.
 
-        Raises Refusal where the main part of the run is over, and where the process cannot take the value now.
+        Raises Refusal if the main part of the run is over, or if the process cannot take the value now.
         """
         if self.offer(process, value):
             self.take(0)
@@ -134,7 +134,7 @@ class Session:
     def offer(self, process: str, value: Value) -> bool:
         """Let what input from outside makes possible be the only option of the present state.
 
-        False where protocol code raises: the run is over. Raises Refusal as `give` does.
+        False if protocol code raises: the run is over. Raises Refusal as `give` does.
         """
         if not self.may_go_on:
             raise Refusal(f"the run is over, so {process} cannot be given anything; begin another run")
@@ -148,7 +148,7 @@ class Session:
         return True
 
     def _with_input(self, came: ChosenInput) -> Node | None:
-        """Return the present node with what input makes possible; None where protocol code raises: the run is over."""
+        """Return the present node with what input makes possible; None if protocol code raises: the run is over."""
         try:
             return self.tables.with_input(self.node, came)
         except Refusal:
@@ -190,7 +190,7 @@ class Session:
         return not over and len(self.labels) < self.plan.steps
 
     def choose(self, n: int) -> None:
-        """Hear that somebody else picked an option of the present state, which will be taken next."""
+        """Take note that the caller picked an option of the present state, which will be taken next."""
         if self._timetable is not None:
             self._timetable.choose(self.node, self.node.options, n)
 
@@ -337,7 +337,7 @@ class Session:
             self._raised(error)
 
     def how_it_ends(self, may_go_on: bool) -> str:
-        """Say what the run does for ever, or that it does nothing any more, and who waits for whom."""
+        """Say what the run does for ever, or that it does nothing any more, and which actors wait for which."""
         fair = len(self.labels) - (self.fair_from or 0)
         if self.back_to is not None:
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))

@@ -76,7 +76,7 @@ class Timetable:
         return best
 
     def choose(self, node: Node, options: Sequence[Option], n: int) -> None:
-        """Move the time to where option n happens, which somebody else picked; what was due before that is late."""
+        """Move the time to option n, which the caller picked; what was due before it is late."""
         self._move(self._moments(node, options), options[n])
 
     def resume(self, now_us: int, names: Iterable[str]) -> None:
@@ -107,7 +107,7 @@ class Timetable:
         return None if moment is None else max(self.now_us, moment)
 
     def _taken(self, name: str) -> None:
-        """Note that a step is taken: it may begin a timed fault, whose mending has its moment, or be that mending."""
+        """Note that a step is taken: it may begin a timed fault, which then has a moment to end, or be that end."""
         self._ends.pop(name, None)
         if begins := self._begins.get(name):
             timed = begins.pop(0)

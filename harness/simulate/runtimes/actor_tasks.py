@@ -37,7 +37,7 @@ class TakenTurn(NamedTuple):
 
 Turns = dict[Any, Any]
 """Turns by identity of the local state and the message, label, and the ids that the tables give to the local state: a
-task whose state is another one never finds a turn here. By these ids alone, states in which tasks started."""
+task in another state never finds a turn here. By these ids alone, states in which tasks started."""
 
 MAX_TURNS = 100_000
 
@@ -129,7 +129,7 @@ def _succeeded(_: Any) -> trio.lowlevel.Abort:
 
 
 class Hosted(Protocol):
-    """A run whose present state tasks hold."""
+    """A run whose present state is held by tasks."""
 
     @property
     def tables(self) -> Tables: ...
@@ -234,10 +234,10 @@ class ActorTasks:
 
 
 class LiveHost(ActorTasks):
-    """Tasks that hold the present state of a run which somebody decides from outside, forwards and backwards.
+    """Tasks that hold the present state of a run which is decided from outside, forwards and backwards.
 
-    One task must be the one that calls it all. The actors' tasks live in the nursery that is given, which nobody may
-    cancel while that one takes a step.
+    One task must be the one that calls it all. The actors' tasks live in the nursery that is given, which must not be
+    cancelled while that one takes a step.
     """
 
     def __init__(self, hosted: Hosted, nursery: trio.Nursery) -> None:
@@ -253,7 +253,7 @@ class LiveHost(ActorTasks):
         self._node = self.hosted.node
 
     async def restore(self) -> None:
-        """Put the tasks into the present state of the run, where somebody brought that about by other means."""
+        """Put the tasks into the present state of the run, after other code brought that about."""
         if self.hosted.node is self._node:
             return
         with trio.CancelScope(shield=True):

@@ -18,7 +18,7 @@ FROM_OUTSIDE = (Kind.FAULT, Kind.HEAL, Kind.PERTURBATION)
 
 @attrs.frozen
 class Wish:
-    """A step of the environment that somebody waits for: its action, whom it is about, and which messages."""
+    """A step of the environment that a caller waits for: its action, the actors it is about, and which messages."""
 
     action: str
     who: tuple[str, ...] = ()

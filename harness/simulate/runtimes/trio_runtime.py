@@ -269,7 +269,7 @@ class TrioHost(ActorTasks):
 
 
 async def _until_woken(waiting: dict[Any, Any], key: Any) -> None:
-    """Park until somebody reschedules this task; where it is cancelled, nobody is to wait for it any more."""
+    """Park until this task is rescheduled; if it is cancelled, no caller is to wait for it any more."""
     def abandon(_: Any) -> trio.lowlevel.Abort:
         waiting.pop(key, None)
         return trio.lowlevel.Abort.SUCCEEDED

@@ -107,7 +107,7 @@ def _own_returns(function: ast.FunctionDef) -> Iterator[ast.Return]:
 
 
 _SOURCES: dict[str, SourceGuards | None] = {}
-"""The guards of each source file by its name, None where it is no protocol's; files do not change while they run."""
+"""The guards of each source file by its name, None if it is no protocol's; files do not change while they run."""
 
 
 def package_of(frame: FrameType) -> str:
@@ -116,7 +116,7 @@ def package_of(frame: FrameType) -> str:
 
 
 def source_of(frame: FrameType) -> SourceGuards | None:
-    """Return the guards of the file that a frame executes, or None where it is no protocol's."""
+    """Return the guards of the file that a frame executes, or None if it is no protocol's."""
     name = frame.f_code.co_filename
     if name in _SOURCES:
         return _SOURCES[name]
@@ -220,7 +220,7 @@ def trace(call: Callable[[], T]) -> tuple[T, list[Outcome]]:
 def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
     """Carry out a call with tracing on, and put back the trace function that there was (a debugger's, coverage's).
 
-    The garbage collector waits meanwhile: it runs finalizers of anybody's objects, whose conditions are no guards.
+    The garbage collector waits meanwhile: it runs finalizers of any objects, and their conditions are no guards.
     """
     frames: dict[FrameType, _Frame] = {}
 

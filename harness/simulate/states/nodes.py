@@ -34,9 +34,9 @@ class Option:
         self._edges = ReadMemo(of, does)
         self._at: Ids | None = None
         self._edge: Edge
-        """What it does in the state that was asked of last: whoever follows an option records it next."""
+        """What it does in the state that was asked of last: a run that follows an option records it next."""
         self.witnesses: ReadMemo | None = None
-        """The names of the witnesses on steps that taking it is, once somebody has asked."""
+        """The names of the witnesses on steps that taking it is, once asked for."""
 
     def edge(self, state: Ids) -> Edge:
         """Return what taking this choice does in a state."""
@@ -50,7 +50,7 @@ class Option:
 
 
 class Edge:
-    """What a choice does, as ids, and as a history says it, once somebody has asked."""
+    """What a choice does, as ids, and as a history says it, once asked for."""
 
     __slots__ = ("effects", "happening", "writes")
 
@@ -68,7 +68,7 @@ class Questions:
     def __init__(self, own: ReadMemo, arrivals: ReadMemo | None) -> None:
         self.own = own
         self.arrivals = arrivals
-        """Gives a memo of options per message; None where a process has no inbox."""
+        """Gives a memo of options per message; None if a process has no inbox."""
 
     def at(self, state: Ids) -> ProcessOptions:
         """Return what the process may do in a state."""
@@ -129,11 +129,11 @@ class Node:
         self.checks = checks
         """What each check of the invariants says."""
         self.witnesses: list[Leaf] | None = None
-        """What each witness on states says, once somebody has asked, of this state or of one before."""
+        """What each witness on states says, once asked for, of this state or of one before."""
         self.options = options
         self.succ: list[Node | None] = [None] * len(options)
         self.happenings: list[Happening | None] = [None] * len(options)
-        """What taking each option does, as a history says it, once somebody has asked."""
+        """What taking each option does, as a history says it, once asked for."""
         self.reached: list[tuple[str, ...] | None] = [None] * len(options)
         """The witnesses that taking each option reaches, once known."""
         self.untimed: list[int] | None = None
@@ -151,7 +151,7 @@ class Node:
         return next((n for n, option in enumerate(self.options) if option.label == label), None)
 
     def with_options(self, options: list[Option]) -> Node:
-        """Return a node of the same state, of which nothing is kept, with other options."""
+        """Return a node of the same state, with nothing kept yet, with other options."""
         other = Node(self.state, options, self.units, self.checks, self.failing)
         other.failing_text, other.witnesses = self.failing_text, self.witnesses
         return other

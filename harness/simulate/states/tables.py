@@ -53,7 +53,7 @@ class Tables(SlotValues):
     """The tables of one model, shared by all runs of a process, one run at a time.
 
     They grow with what was seen. A run of any length looks between its steps whether they are full, that is whether
-    what they hold comes to `budget` bytes, and lets them start over. Nothing but time depends on it.
+    what they hold comes to `budget` bytes, and lets them start over. Only time depends on it.
     """
 
     def __init__(self, model: Model, guards: Guards | None = None, budget: int = BUDGET) -> None:
@@ -64,7 +64,7 @@ class Tables(SlotValues):
         """Where given: the collector of the guards that processes evaluate when they are asked for their steps."""
         self.budget = budget
         self.pinned = False
-        """Set by whoever keeps ids beyond a run, as a refiner does: then nothing is forgotten, whatever the budget."""
+        """Set by users that keep ids beyond a run, as a refiner does: nothing is forgotten, whatever the budget."""
         self.renewals = 0
         """How often the tables started over with everything."""
         self._starts = tuple(self.intern(start) for start in starts)
@@ -121,7 +121,7 @@ class Tables(SlotValues):
     def with_input(self, node: Node, came: ChosenInput) -> Node:
         """Return a node of the same state whose only options are what input from outside makes possible there.
 
-        Raises Refusal where the model has no such process or no such value, and whatever protocol code raises.
+        Raises Refusal if the model has no such process or no such value, and whatever protocol code raises.
         """
         memo = self._inputs.get(came)
         if memo is None:
@@ -144,7 +144,7 @@ class Tables(SlotValues):
 
     @property
     def is_full(self) -> bool:
-        """Say whether the tables should start over as soon as nobody is in the middle of a step."""
+        """Say whether the tables should start over as soon as no step is under way."""
         return self.used >= self.budget and not self.pinned
 
     def renewed(self, node: Node) -> Node:
@@ -295,7 +295,7 @@ class Tables(SlotValues):
         return {name: self.value(node, name) for name in self.slots}
 
     def waits(self, node: Node) -> list[str]:
-        """Return who waits for whom in a node's state, as the model says it, or else the messages that nobody takes."""
+        """Return which actors wait for which in a node's state, as the model says it, or else the untaken messages."""
         model = self.model
         if model.waits_for is not None:
             return list(model.waits_for(self.view_of(node)))

@@ -87,7 +87,7 @@ class Led:
 
 
 class InteractiveChance:
-    """Chance decided by somebody else: `ask(n, label)` returns the index, as a person at a terminal does."""
+    """Chance decided by the caller: `ask(n, label)` returns the index, as a person at a terminal does."""
 
     def __init__(self, ask: Callable[[int, str], int]) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""What a campaign of runs reached: actions, guards and how they came out, states of the spec.
+"""What a campaign of runs reached: actions, guards and their outcomes, states of the spec.
 
 Where a model names a refinement, a visited state counts as the state of the spec that it stands for (responses count
 when they are applied); else as itself. Guards are those that were evaluated in the visited states, to find out which
@@ -25,9 +25,9 @@ from harness.simulate.strategies.strategy import Strategy, Watcher
 KEY_BYTES = 8
 """Of a state's digest. Among 10 million states two are taken for one with a probability of 1 in 400,000."""
 MOST_KEYS = 100_000
-"""States whose digest is remembered."""
+"""The most states to remember a digest of."""
 UNMAPPED = bytes(KEY_BYTES)
-"""The digest of all states of which the mapping cannot say what they stand for."""
+"""The digest of all states that the mapping cannot translate to the spec's."""
 
 
 @attrs.frozen(eq=False)
@@ -71,7 +71,7 @@ class Coverage:
         model = tables.model
         self.refinement = refinement_of(model)
         self.unmapped = 0
-        """Visited states of which the mapping could not say what they stand for; all count as one."""
+        """Visited states that the mapping could not translate to the spec's; all count as one."""
         self._abstraction: Abstraction[bytes] | None = None
         if self.refinement is not None:
             self._abstraction = Abstraction(tables, self.refinement, _digest_of, MOST_KEYS)
@@ -145,7 +145,7 @@ class Coverage:
         """
         try:
             after = option.after(node.state)
-        except Exception:  # no run went there, or it would have ended there; whoever does hears of it
+        except Exception:  # no run went there, or it would have ended there; a run that does gets an error
             return True
         return self._key(after, self._ghost)[0] not in self.first
 
@@ -246,7 +246,7 @@ def _digest(texts: Iterable[str]) -> bytes:
 
 
 def _possible(node: Node) -> bytes:
-    """Return the digest of which actions are possible in a state, by process."""
+    """Return the digest of the actions that are possible in a state, by process."""
     return _digest(sorted({f"{option.process} {option.action}" for option in node.options}))
 
 

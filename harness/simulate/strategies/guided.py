@@ -38,7 +38,7 @@ DRAWN = 3
 SPARED = 12
 """One step in so many may be a fault or a perturbation, where a run spares them."""
 LEFT = 0.97
-"""What is left of the earlier gains of a beginning or way each time that there is another one: it may be exhausted."""
+"""The share of a beginning's or way's earlier gains that remains at each further one: it may be exhausted."""
 TURN, GUARD = 4, 16
 """What a new turn and a new outcome of a guard are worth, in new states."""
 CHOSEN = (99, 5)
@@ -48,9 +48,9 @@ ACTED, LED = (19, 2), (999, 3)
 RECENT, SHARE = 10, 0.7
 """Steps that led to something new, and the part of the credit for it that goes on from each to the one before it."""
 DOUBT = 0.65
-"""What a beginning or way that nobody has tried is taken to gain, in parts of what the best one does."""
+"""What an untried beginning or way is taken to gain, in parts of what the best one does."""
 UNKNOWN = 1.0
-"""The rate of an action that nobody has taken."""
+"""The rate of an action that was never taken."""
 
 
 @attrs.define(eq=False)
@@ -237,13 +237,13 @@ def weights(rates: Sequence[float], top: int, sharpness: int) -> list[int]:
 
 
 def doubted(rates: Sequence[float]) -> list[float]:
-    """Return rates of which those that are not known yet are `DOUBT` of the highest; as they are if none is known."""
+    """Return rates with the unknown ones replaced by `DOUBT` of the highest; as they are if none is known."""
     most = max((rate for rate in rates if rate < math.inf), default=math.inf)
     return [most * DOUBT if rate == math.inf else rate for rate in rates]
 
 
 def drawn(chance: Chance, rates: Sequence[float], top: int, sharpness: int) -> int:
-    """Return the index of a rate, the high ones more often; one that is not known yet is infinite, and taken first."""
+    """Return the index of a rate, the high ones more often; an unknown rate is infinite, and taken first."""
     return rates.index(math.inf) if math.inf in rates else weighed(chance, weights(rates, top, sharpness))
 
 

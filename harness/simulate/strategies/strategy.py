@@ -101,7 +101,7 @@ class SystematicStrategy(RandomStrategy):
 
 
 class InteractiveStrategy:
-    """Somebody else decides: `ask(options)` returns the index of the step to take."""
+    """The caller decides: `ask(options)` returns the index of the step to take."""
 
     name = "interactive"
     seed = 0

@@ -109,7 +109,7 @@ class _Case:
     plan: Plan
     strategy: str
     by_hand: bool
-    """Whether nothing goes wrong but what the test injects."""
+    """Whether only the test's own faults happen."""
 
     def run(self, chosen: Any, seed: int) -> None:
         """Run the test with one seed; raise SimulationFailed with what to do next."""
@@ -155,7 +155,7 @@ class _Case:
 
 
 def judge(run: Run, name: str, seed: int, tables: Tables | None = None) -> None:
-    """Raise SimulationFailed where a run of the test of that name violates what is claimed, and leave a short trail."""
+    """Raise SimulationFailed if a run of the named test violates a claim, and leave a short trail."""
     __tracebackhide__ = True
     if not run.verdict.ok:
         short, verdict = shrink(run.trail, tables=tables), run.verdict

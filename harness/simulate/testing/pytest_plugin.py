@@ -41,7 +41,7 @@ def pytest_configure(config: Any) -> None:
 async def simulated_cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """A cluster in virtual time inside a test of pytest-trio, which its mark describes; judged after the test.
 
-    Raises SimulationFailed where an invariant is violated then, and leaves the shrunk trail.
+    Raises SimulationFailed if an invariant is violated then, and leaves the shrunk trail.
     """
     import harness
     from harness.simulate.testing.decorator import judge
@@ -83,7 +83,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _silent(reports: Iterable[Any]) -> dict[Ahead, list[str]]:
-    """Return the tests that found nothing, by the search that is complete and ends soon, where there is one."""
+    """Return the tests that found nothing, by the search that is complete and ends soon, if there is one."""
     tests: dict[tuple[str, tuple[str, ...] | None], list[str]] = {}
     for report in reports:
         for simulated in getattr(report, "harness_silent", ()):

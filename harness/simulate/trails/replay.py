@@ -97,7 +97,7 @@ class Replay(Session):
                 if not self._loose:
                     raise
                 return None
-            # Loosely, the step may have another name: a label may say what came of it when more came before.
+            # Loosely, the step may have another name: a label may name its result when more came before.
             is_it = node is not None and len(node.options) == 1 and (
                 self._loose or is_named(chosen.label, node.options[0]))
             n = 0 if is_it else None
@@ -212,7 +212,7 @@ def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:
 
 
 def spelled_out(trail: Trail, tables: Tables) -> Trail:
-    """Return a trail whose labels have their messages in full, from the first choice up to one that does not fit."""
+    """Return a trail whose labels have their messages in full, from the first choice to the first that does not fit."""
     session = Replay(tables, trail)
     try:
         while (n := session.decide()) >= 0:

@@ -27,7 +27,7 @@ Choices = tuple[Chosen, ...]
 SEARCHED = 20_000
 """States that the search for a shorter violation looks at before it gives up."""
 PAIRED = 40
-"""Choices of a trail from which pairs are dropped, where nothing but a replay can tell whether they may be."""
+"""Choices of a trail from which pairs are dropped, where only a replay can tell whether they may be."""
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ def perturbing_part(trail: Trail) -> tuple[Chosen, ...]:
 def shrink(
     trail: Trail, violates: str | None = None, tables: Tables | None = None, *, keep_sizes: bool = False
 ) -> Shrunk:
-    """Return a minimal trail that violates the same property. Raises Refusal where the trail violates nothing.
+    """Return a minimal trail that violates the same property. Raises Refusal if the trail violates nothing.
 
     Sizes are reduced, too, unless they are to be kept.
     """
@@ -213,7 +213,7 @@ def _choices_of(run: Run) -> Choices:
 
 
 def _without_chunks(best: T, choices_of: Callable[[T], Choices], attempt: Callable[[Choices], T | None]) -> T:
-    """Drop ever smaller chunks of choices; `attempt` returns what comes of those that are kept, or None."""
+    """Drop ever smaller chunks of choices; `attempt` returns the result of those that are kept, or None."""
     size = max(1, len(choices_of(best)) // 2)
     while size:
         at = 0

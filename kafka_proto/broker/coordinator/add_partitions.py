@@ -55,7 +55,7 @@ def add_partitions_pending_first(request: AddRequest, cached: CachedTransaction 
 
 
 def _add(request: AddRequest, cached: CachedTransaction, now: int) -> Outcome:
-    """Add partitions of a producer that may, and to a transaction of which nothing is pending."""
+    """Add partitions, if the producer may, to a transaction for which nothing is pending."""
     known = cached.metadata
     if known.state in PREPARED:
         return refuse(Error.CONCURRENT_TRANSACTIONS)

@@ -42,7 +42,7 @@ def response(request: requests.CoordinatorRequest, answer: Answer) -> requests.C
 def refused_partitions(
     request: requests.AddPartitionsToTxnRequest, exist: frozenset[str]
 ) -> requests.AddPartitionsToTxnResponse | None:
-    """Return the refusal of a request with partitions that may not be added: all or nothing; None where all may.
+    """Return the refusal of a request with partitions that may not be added: all or nothing; None if all may.
 
     They do not exist, or are internal and a client asks, which does so in versions below 4.
     """

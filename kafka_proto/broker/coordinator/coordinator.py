@@ -1,7 +1,7 @@
 """The transaction coordinator as a role: requests, appended entries, answers to markers and time in, effects out.
 
-Each function takes the coordinator's whole state and returns it changed, with what is to be done. Who carries that out
-(a log that commits at once, a replicated one, a network or none) is not known here.
+Each function takes the coordinator's whole state and returns it changed, with what is to be done. How that is carried
+out (by a log that commits at once, a replicated one, a network or none) is not known here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kafka_proto.requests import (
 )
 
 PERMANENT = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
-"""Somebody else has ended the transaction there: the coordinator sends no more markers for it."""
+"""The transaction has ended there already: the coordinator sends no more markers for it."""
 RETRIABLE = (
     Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_ENOUGH_REPLICAS,
     Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Error.REQUEST_TIMED_OUT, Error.KAFKA_STORAGE_ERROR,
@@ -79,7 +79,7 @@ def completed(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
 
 
 def without_partition(cached: CachedTransaction, partition: str) -> CachedTransaction:
-    """Return a prepared transaction one of whose partitions has its marker."""
+    """Return a prepared transaction without a partition that has its marker."""
     left = tuple(name for name in cached.metadata.partitions if name != partition)
     return attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, partitions=left))
 
@@ -102,7 +102,7 @@ class CoordinatorDecisions:
     fence: Callable[[CachedTransaction], Fenced] = fence
     """The epoch with which an open transaction is aborted for a new producer."""
     fence_timed_out: Callable[[CachedTransaction], Fenced] = fence
-    """The same for one that is open for too long."""
+    """The same for a transaction that is open for too long."""
     can_log: Callable[[CoordinatorRequest], bool] = can_log_any
     """Whether the log has a format for what a request makes of a transaction."""
 
@@ -120,7 +120,7 @@ KAFKAS_DEFAULTS = CoordinatorConfig()
 
 @attrs.frozen
 class Waiting:
-    """An append under way, and who is answered when it is done. Nobody is where the coordinator acted of itself."""
+    """An append under way, and the client to answer when it is done, if the coordinator did not act of itself."""
 
     token: Value
     request: CoordinatorRequest | None
@@ -148,14 +148,14 @@ class Markers:
 
 
 Effect = Answer | TransactionRecord | Markers
-"""An answer is for who asked, or waits for the entry; nobody does where the coordinator acted of itself."""
+"""An answer is for the client that asked, or waits for the entry; no client does if the coordinator acted of itself."""
 Step = tuple[Coordinator, tuple[Effect, ...]]
 
 
 def receive(
     decisions: CoordinatorDecisions, state: Coordinator, request: CoordinatorRequest, *, now: int, token: Value = None
 ) -> Step:
-    """Decide on a client's request. A coordinator that is loading its log answers nothing but that."""
+    """Decide on a client's request. While its log loads, a coordinator answers only that."""
     if state.loading:
         return state, (Answer(Error.COORDINATOR_LOAD_IN_PROGRESS),)
     tid = request.transactional_id or ""
@@ -227,7 +227,7 @@ def append_failed(state: Coordinator, tid: str, error: Error) -> Step:
 
 
 def send_markers(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
-    """Begin to complete a prepared transaction: markers to its partitions, or Complete* where it has none."""
+    """Begin to complete a prepared transaction: markers to its partitions, or Complete* if it has none."""
     cached = state.transactions[tid]
     known = cached.metadata
     committed = known.state is TxnState.PREPARE_COMMIT
@@ -259,7 +259,7 @@ def marked(state: Coordinator, tid: str, request: WriteTxnMarkersRequest, errors
 def without_leader(
     state: Coordinator, tid: str, request: WriteTxnMarkersRequest, partitions: Iterable[str], *, now: int
 ) -> Step:
-    """Go on without the partitions of a transaction that nobody leads: their topic is deleted, so they get no marker.
+    """Go on without the partitions of a transaction that have no leader: their topic is deleted, so they get no marker.
 
     A coordinator looks for leaders each time that it sends markers (`addTxnMarkersToBrokerQueue`).
     """

@@ -135,7 +135,7 @@ def is_valid_epoch(request: EndTxnRequest, known: TransactionMetadata) -> bool:
 def end(
     cached: CachedTransaction, committed: bool, producer_id: int | None, now: int, keeps_last: bool
 ) -> Outcome:
-    """Append a Prepare* with the next epoch; where there is none, with the producer id that Complete* switches to."""
+    """Append a Prepare* with the next epoch, or if there is none, with the producer id that Complete* switches to."""
     exhausted = cached.metadata.is_epoch_exhausted
     if exhausted and producer_id is None:
         return refuse(Error.COORDINATOR_LOAD_IN_PROGRESS)
@@ -173,9 +173,9 @@ def abort_fenced_twice(fenced: Fenced, *, answer: Answer, producer_id: int | Non
 
 
 def abort_fenced_once(fenced: Fenced, *, answer: Answer, producer_id: int | None, now: int) -> Outcome:
-    """Abort for the coordinator's own reasons with one bump, whose epoch its owner may still get (KAFKA-19367).
+    """Abort for the coordinator's own reasons with one bump; its owner may still get that epoch (KAFKA-19367).
 
-    Nothing is bumped before the append, so that one that fails leaves nothing to remember.
+    Nothing is bumped before the append, so that a failed append leaves nothing to remember.
     """
     cached = attrs.evolve(fenced.cached, pending_state=None)
     return prepared(cached, bumped(cached, False, NO_PRODUCER_ID, now), answer)

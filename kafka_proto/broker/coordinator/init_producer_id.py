@@ -35,9 +35,9 @@ def init_producer_id(
     request: InitProducerIdRequest, cached: CachedTransaction | None, *, producer_id: int | None, now: int,
     max_timeout_ms: int, fences: Callable[[CachedTransaction], Fenced],
 ) -> Outcome | Fenced:
-    """Give a producer its id and epoch; `producer_id` is the next free one, None where the block of ids is used up.
+    """Give a producer its id and epoch; `producer_id` is the next free one, None if the block of ids is used up.
 
-    Raises IllegalTransition where the owner of an open transaction cannot be fenced.
+    Raises IllegalTransition if the owner of an open transaction cannot be fenced.
     """
     given = request.producer_id, request.producer_epoch
     if (request.producer_id == NO_PRODUCER_ID) is not (request.producer_epoch == NO_PRODUCER_EPOCH):
@@ -88,7 +88,7 @@ def is_valid_producer_id(producer_id: int, producer_epoch: int, known: Transacti
 def fence(cached: CachedTransaction) -> Fenced:
     """Return the epoch that the owner of an open transaction is fenced with (`prepareFenceProducerEpoch`).
 
-    Raises IllegalTransition where there is none.
+    Raises IllegalTransition if there is no such epoch.
     """
     if cached.metadata.producer_epoch == MAX_EPOCH:
         raise IllegalTransition(f"a fence past epoch {MAX_EPOCH}")
@@ -97,7 +97,7 @@ def fence(cached: CachedTransaction) -> Fenced:
 
 
 def fence_at_last(cached: CachedTransaction) -> Fenced:
-    """As `fence`, but the very last epoch is kept: nobody was given it (KAFKA-20090, 4.3)."""
+    """As `fence`, but the very last epoch is kept: no client was given it (KAFKA-20090, 4.3)."""
     if cached.metadata.producer_epoch < MAX_EPOCH:
         return fence(cached)
     return Fenced(attrs.evolve(cached, pending_state=TxnState.PREPARE_EPOCH_FENCE), MAX_EPOCH)
@@ -125,7 +125,7 @@ def _rotate(
 def _bump(
     request: InitProducerIdRequest, cached: CachedTransaction, expected: int | None, now: int, took: bool
 ) -> Outcome:
-    """Give the next epoch, or the same one again to who asks again (`prepareIncrementProducerEpoch`)."""
+    """Give the next epoch, or the same one again to a client that asks again (`prepareIncrementProducerEpoch`)."""
     known = cached.metadata
     if known.is_epoch_exhausted:
         return refuse(Error.UNKNOWN_SERVER_ERROR)

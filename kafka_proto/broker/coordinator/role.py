@@ -61,7 +61,7 @@ LEADS_NO_LONGER = (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR)
 
 @attrs.frozen
 class EntryCallback:
-    """Who waits for an entry of a transactional id; nobody where the coordinator acted of itself."""
+    """The client that waits for an entry of a transactional id; none if the coordinator acted of itself."""
 
     transactional_id: str
     token: Value
@@ -75,7 +75,7 @@ def block_of(broker: str, placement: Placement, count: int, size: int = BLOCK_SI
 
 
 class TransactionCoordinator(roles.Role):
-    """The coordinator of one broker, of the transactional ids whose partitions it leads."""
+    """The coordinator of one broker, for the transactional ids whose partitions it leads."""
 
     def __init__(
         self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool,
@@ -214,7 +214,7 @@ class TransactionCoordinator(roles.Role):
     def timers(self, local: Local) -> dict[str, int | None]:
         """An open transaction times out once it is open for longer than it may be; an id at rest is forgotten.
 
-        Where there is no clock, ids are kept.
+        Without a clock, ids are kept.
         """
         found: dict[str, int | None] = {}
         rests = () if local[METADATA].clock is None else AT_REST
@@ -265,7 +265,7 @@ class TransactionCoordinator(roles.Role):
     def carry(
         self, local: Local, p: str, step: Step, waits: EntryCallback | None = None, *, pauses: bool = False
     ) -> roles.Effect:
-        """Return what the decisions want done: an answer to who waits, markers, and entries for the log."""
+        """Return what the decisions want done: an answer to the waiting client, markers, and entries for the log."""
         cache, effects = step
         local, sent, appends = self.cached(local, p, cache), tuple[Message, ...](), tuple[Append, ...]()
         ahead = deque(effects)
@@ -283,13 +283,13 @@ class TransactionCoordinator(roles.Role):
         return roles.Effect(local, sent, appends, flush=True)
 
     def told(self, waits: EntryCallback | None, answer: Answer) -> tuple[Message, ...]:
-        """Return the response to who waits, if anybody does."""
+        """Return the response to the client that waits, if any does."""
         if waits is None or waits.request is None:
             return ()
         return (waits.token.answered(self.name, response(waits.request, answer)),)
 
     def entry(self, waiting: Waiting, p: str, record: TransactionRecord) -> Append:
-        """Return an entry for the log, with the ghost of who caused it."""
+        """Return an entry for the log, with the ghost of the transaction that caused it."""
         is_open = record.entry is not None and record.entry.state is TxnState.ONGOING
         if waiting.token is not None and (is_open or isinstance(waiting.request, requests.EndTxnRequest)):
             record = attrs.evolve(record, transaction=waiting.token.transaction)
@@ -308,7 +308,7 @@ class TransactionCoordinator(roles.Role):
         return local, sent
 
     def takes_markers(self, local: Local, name: str) -> bool:
-        """Say whether somebody leads a partition who writes markers; its topic may be deleted."""
+        """Say whether a partition has a leader that writes markers; its topic may be deleted."""
         return name not in self.partitions and self.is_there(local, name)
 
     def is_there(self, local: Local, name: str) -> bool:

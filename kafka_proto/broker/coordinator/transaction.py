@@ -70,7 +70,7 @@ class CachedTransaction:
     metadata: TransactionMetadata
     pending_state: TxnState | None = None
     has_failed_epoch_fence: bool = False
-    """A fence's append failed: its epoch was never given to anybody, so the next fence needs no other (KAFKA-9666)."""
+    """A fence's append failed: its epoch was never given to a client, so the next fence needs no other (KAFKA-9666)."""
 
 
 class IllegalTransition(Exception):
@@ -80,7 +80,7 @@ class IllegalTransition(Exception):
 def prepare(cached: CachedTransaction, **changes: object) -> TransactionMetadata:
     """Return a transaction after a change that is to be appended (`prepareTransitionTo`).
 
-    Raises IllegalTransition where the change is none of `VALID_PREVIOUS`, or the epoch no epoch.
+    Raises IllegalTransition if the change is none of `VALID_PREVIOUS`, or the epoch no epoch.
     """
     now = cached.metadata
     after = attrs.evolve(now, previous_producer_id=now.producer_id, **changes)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ class Block:
 
 @attrs.frozen
 class ProducerIds:
-    """A broker's block of ids, and the next of them that is free. A crash loses what is left of a block."""
+    """A broker's block of ids, and the next free one of them. A crash loses the rest of a block."""
 
     block: Block | None = None
     used: int = 0
@@ -171,7 +171,7 @@ def last_entries(records: Iterable[TransactionRecord]) -> FrozenMap[str, Transac
 
 
 def ghosts_after(ghosts: Ghosts, record: TransactionRecord) -> Ghosts:
-    """Return the ghosts after an entry is in the log: whose transaction is ongoing, and who decided its end."""
+    """Return the ghosts after an entry is in the log: which transaction is ongoing, and which decided its end."""
     tid, entry = record.transactional_id, record.entry
     if entry is None:
         return ghosts

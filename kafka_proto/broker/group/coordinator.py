@@ -1,8 +1,8 @@
 """The group coordinator: commits become batches of its offsets log, markers of that log make them visible.
 
-Who may commit is a matter of members and generations (KIP-447). What the log holds of a group besides its offsets lets
-its members outlive their coordinator: generation, protocol and leader, and of each member what it said for the protocol
-and what it was assigned. Who waits for what, and until when, is not in the log.
+Members and generations decide which commits are allowed (KIP-447). What the log holds of a group besides its offsets
+lets its members outlive their coordinator: generation, protocol and leader, and of each member what it said for the
+protocol and what it was assigned. Which members wait for what, and until when, is not in the log.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def changed(before: ClassicGroup, after: ClassicGroup) -> bool:
 
 
 def loaded_groups(records: Iterable[RecordBatch], now: int) -> dict[str, ClassicGroup | None]:
-    """Return the groups that a log holds, None for one that is gone; all sessions begin anew."""
+    """Return the groups that a log holds, None for a group that is gone; all sessions begin anew."""
     found: dict[str, ClassicGroup | None] = {}
     for batch in records:
         for record in batch.records:
@@ -238,7 +238,7 @@ class GroupCoordinator:
     """How many member ids were made."""
 
     def classic(self, group_id: str) -> ClassicGroup:
-        """Return the members of a group, and what goes on among them; none where nobody has joined."""
+        """Return the members of a group, and what goes on among them; empty if no member has joined."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else ClassicGroup()
 
@@ -305,7 +305,7 @@ def without_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCo
 
 
 def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
-    """Return a coordinator after a batch of its offsets log; a group of which there is a commit exists."""
+    """Return a coordinator after a batch of its offsets log; a group that has a commit exists."""
     for record in batch.records if batch.marker is None else ():
         if isinstance(record, OffsetRecord):
             state = with_group(state, record.group_id)
@@ -324,7 +324,7 @@ def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:
 
 
 def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return a group's offset, or -1; who wants a stable one waits for the transaction (`fetchOffsets`, KIP-447)."""
+    """Return a group's offset, or -1; a stable one is returned after the transaction (`fetchOffsets`, KIP-447)."""
     key = request.group_id, request.partition
     if request.require_stable and not state.offsets.is_stable(key):
         return OffsetFetchResponse(Error.NONE, Error.UNSTABLE_OFFSET_COMMIT)

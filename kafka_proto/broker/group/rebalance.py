@@ -1,9 +1,9 @@
-"""The classic group protocol: members join, a leader assigns, all of them sync; who is silent for too long is dropped.
+"""The classic group protocol: members join, a leader assigns, all sync; members that are silent too long are dropped.
 
 A group is a frozen value; a request goes in with the time and a token, what comes out are answers by token, some of
 them to requests that came long before (`GroupCoordinator`, `GroupMetadata` of Kafka 3.x). What a leader assigns is told
-once it is stored: `sync` waits for that, `assigned` goes on. The initial delay of a
-rebalance (`group.initial.rebalance.delay.ms`) is 0.
+once it is stored: `sync` waits for that, `assigned` goes on. The initial delay of a rebalance
+(`group.initial.rebalance.delay.ms`) is 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GroupState(StrEnum):
 
 @attrs.frozen
 class Group:
-    """What commits to a group are fenced by; all that there is of a group that commits have made and nobody joined."""
+    """The fields that fence commits to a group; a group made by commits, without members, has only these."""
 
     generation: int = 0
     members: FrozenMap[str, str | None] = FrozenMap()
@@ -67,7 +67,7 @@ class ClassicGroup:
     members: FrozenMap[str, Member] = FrozenMap()
     order: tuple[str, ...] = ()
     promised: FrozenMap[str, int] = FrozenMap()
-    """Ids that were given out, and until when whoever got one may join with it."""
+    """Ids that were given out, each with the time until which its member may join."""
     rebalance_until: int = 0
 
     @property
@@ -93,7 +93,7 @@ Step = tuple[ClassicGroup, Answers]
 
 
 def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int) -> Step:
-    """Take a JoinGroup; its answer waits until everybody has joined. `fresh` is an id for who has none."""
+    """Take a JoinGroup; its answer waits until all have joined. `fresh` is an id for a member without one."""
     instance = request.group_instance_id
     if instance is not None and request.member_id in group.promised:  # as a broker that runs into an exception
         return group, ((token, JoinGroupResponse(Error.UNKNOWN_SERVER_ERROR)),)
@@ -200,7 +200,7 @@ def _add(group: ClassicGroup, member_id: str, request: JoinGroupRequest, token: 
 
 
 def _rebalance(group: ClassicGroup, now: int) -> Step:
-    """Begin a rebalance unless one is under way, and complete it if nobody is missing (`maybePrepareRebalance`)."""
+    """Begin a rebalance unless one is under way, and complete it if no member is missing (`maybePrepareRebalance`)."""
     answers: Answers = ()
     if group.state is not GroupState.PREPARING_REBALANCE:
         group, answers = _answer_syncs(group, lambda _: SyncGroupResponse(Error.REBALANCE_IN_PROGRESS), now)
@@ -215,7 +215,7 @@ def _renewed(member: Member, now: int) -> int:
 
 
 def _complete_join(group: ClassicGroup, now: int) -> Step:
-    """Answer all joins as a new generation once nobody is missing, or it is too late (`onCompleteJoin`)."""
+    """Answer all joins as a new generation once no member is missing, or it is too late (`onCompleteJoin`)."""
     missing = [known for known, member in group.members.items() if member.joining is None]
     if (missing or group.promised) and now < group.rebalance_until:
         return group, ()
@@ -374,13 +374,13 @@ def _without(group: ClassicGroup, member_id: str, now: int) -> Step:
 
 
 def pass_time(group: ClassicGroup, now: int) -> Step:
-    """Drop members that are silent and ids that nobody came back with; end a rebalance that is too old."""
+    """Drop members that are silent and ids that no member came back with; end a rebalance that is too old."""
     answers: Answers = ()
     promised = FrozenMap((known, until) for known, until in group.promised.items() if until > now)
     lapsed = len(promised) != len(group.promised)
     group = attrs.evolve(group, promised=promised)
     for known in group.members:
-        member = group.members.get(known)  # who is dropped may end a rebalance, which drops others
+        member = group.members.get(known)  # a dropped member may end a rebalance, which drops others
         if member is not None and member.joining is None and member.syncing is None and member.silent_until <= now:
             group, more = _without(group, known, now)
             answers += more

@@ -1,7 +1,7 @@
 """The coordinator of groups as a role of a broker: the leader of the offsets partition, which takes commits itself.
 
-Offsets and groups at rest are in the offsets log: it is loaded when it is committed, and a commit counts when it is.
-Who waits for a rebalance asks the next coordinator again.
+Offsets and groups at rest are in the offsets log: it is loaded when it is committed, and a commit counts when it is. A
+member that waits for a rebalance asks the next coordinator again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class GroupStored:
 
 
 class GroupRole(PartitionLeader):
-    """The coordinator of one broker, of the groups whose partition it leads."""
+    """The coordinator of one broker, for the groups whose partition it leads."""
 
     loads_at_once = False
     role = "group"
@@ -187,7 +187,7 @@ class GroupRole(PartitionLeader):
         after, answers = rebalance.join(
             groups.classic(group_id), request, fresh, asker_of(message), now(local)
         )
-        if not request.member_id and rebalance.has_session(request):  # whom nobody knows does not make a group
+        if not request.member_id and rebalance.has_session(request):  # an unknown member does not make a group
             local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
         return self.moved(local, group_id, after, answers)
 
@@ -248,7 +248,7 @@ class GroupRole(PartitionLeader):
         return local if after == groups.classic(group_id) else with_groups(local, groups.with_classic(group_id, after))
 
     def answers(self, answers: Answers) -> tuple[Message, ...]:
-        """Return the responses to members, each to who asked."""
+        """Return the responses to members, each to the one that asked."""
         return tuple(asker.answered(self.name, response) for asker, response in answers)
 
     def store(self, local: Local, stored: ClassicGroup, callback: GroupStored) -> Effect:
@@ -259,12 +259,12 @@ class GroupRole(PartitionLeader):
         return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback),))
 
     def stored(self, local: Local, callback: GroupStored, error: Error) -> Effect:
-        """Go on once a group is stored, or is not: answer who waited for that."""
+        """Go on once a group is stored, or is not: answer the members that waited for that."""
         after = local[GROUPS].groups.classic(callback.group_id)
         if callback.assignments is None:
             refused = ((asker, JoinGroupResponse(error)) for asker, _ in callback.answers)
             return Effect(local, self.answers(callback.answers if error is Error.NONE else tuple(refused)))
-        if not after.awaits_leader or after.generation != callback.generation:  # somebody has joined meanwhile
+        if not after.awaits_leader or after.generation != callback.generation:  # a member has joined meanwhile
             return Effect(local)
         if error is not Error.NONE:
             return self.moved(local, callback.group_id, *rebalance.not_assigned(after, error, now(local)))
@@ -272,7 +272,7 @@ class GroupRole(PartitionLeader):
         return Effect(self.with_classic(local, callback.group_id, after), self.answers(answers))
 
     def timers(self, local: Local) -> dict[str, int | None]:
-        """The first session of a group ends, or the rebalance that somebody is late for."""
+        """The first session of a group ends, or the rebalance that a member is late for."""
         groups = local[GROUPS].groups.groups
         return {
             f"{GROUP_TIMEOUT} {group_id}": due for group_id, members in groups.items()
@@ -341,7 +341,7 @@ def commit_response(
 
 
 def without_groups(local: Local, names: Iterable[str]) -> Local:
-    """Return the state without groups that nobody is in."""
+    """Return the state without groups that have no members."""
     groups = local[GROUPS].groups
     gone = frozenset(names)
     left = FrozenMap(item for item in groups.groups.items() if item[0] not in gone or item[1].members)

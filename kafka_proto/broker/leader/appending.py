@@ -20,7 +20,7 @@ from kafka_proto.requests import Error, WriteTxnMarkersRequest
 
 
 def take_unverified(known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int) -> Error:
-    """Take every transactional batch (before KIP-890): a late one opens a transaction that nobody ends."""
+    """Take every transactional batch (before KIP-890): a late one opens a transaction that is never ended."""
     return Error.NONE
 
 
@@ -66,7 +66,7 @@ def check_guard(verification: Verification | None, guard: int) -> Error:
 
 
 def check_sequence(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
-    """Say whether a batch follows the last one: 0 in a new epoch, anything where nothing is known of its producer."""
+    """Say whether a batch follows the last one: 0 in a new epoch, anything if nothing is known of its producer."""
     if batch.producer_epoch != known.producer_epoch:
         if batch.base_sequence != 0 and known.producer_epoch != NO_PRODUCER_EPOCH:
             return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -77,7 +77,7 @@ def check_sequence(known: ProducerState, batch: RecordBatch, verification: Verif
 
 
 def check_sequence_known(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
-    """Say UNKNOWN_PRODUCER_ID where no batch is remembered that a sequence could follow (up to Kafka 2.4)."""
+    """Say UNKNOWN_PRODUCER_ID if no batch is remembered that a sequence could follow (up to Kafka 2.4)."""
     if batch.base_sequence != 0:
         if known.producer_epoch == NO_PRODUCER_EPOCH:
             return Error.UNKNOWN_PRODUCER_ID
@@ -94,7 +94,7 @@ def check_sequence_verified(known: ProducerState, batch: RecordBatch, verificati
 
 
 def check_sequence_from_zero(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
-    """Let a producer of which nothing is remembered begin at 0 only, where the leader adds the partition itself."""
+    """Let an unknown producer begin at 0 only, where the leader adds the partition itself."""
     if verification is not None and verification.adds_partition and batch.base_sequence != 0 and not known.batches:
         return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     return check_sequence_verified(known, batch, verification)

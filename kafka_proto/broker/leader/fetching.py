@@ -18,8 +18,8 @@ def fetch(log: PartitionLog, request: requests.ConsumerFetchRequest) -> requests
 
     One reading of the log gives offsets, batches and aborted transactions: they fit together (KAFKA-9807, KAFKA-5376).
     What is listed as aborted began before the end of the log, though perhaps after what is read: a segment is indexed
-    every 4 kB, and ours are shorter (`LogSegment.fetchUpperBoundOffset`). Where there is nothing to read, nothing is
-    listed (`LocalLog.emptyFetchDataInfo`).
+    every 4 kB, and ours are shorter (`LogSegment.fetchUpperBoundOffset`). If nothing can be read, nothing is listed
+    (`LocalLog.emptyFetchDataInfo`).
     """
     if not log.log_start_offset <= request.fetch_offset <= log.log_end_offset:
         return requests.ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)

@@ -1,7 +1,7 @@
 """The leader of partitions as a role of a broker: batches, verification, markers, fetches.
 
-They are decided on a log that is derived from the records of the broker's log: a new leader derives it anew. Who
-produced is answered when the record is committed, as with `acks=all`; so is a duplicate.
+They are decided on a log that is derived from the records of the broker's log: a new leader derives it anew. A producer
+is answered when its record is committed, as with `acks=all`; so is a duplicate.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class PartitionLeader(Role):
         return self.reply(local, callback, self.response(callback.request, error, -1))
 
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
-        """Return what is answered to who wanted something appended; `start` is where the log begins that took it."""
+        """Return the response to the sender of an append; `start` is where the log begins that took it."""
         if isinstance(request, WriteTxnMarkersRequest):
             return WriteTxnMarkersResponse(FrozenMap({request.partitions[0]: error}))
         return ProduceResponse(error, offset, start)
@@ -156,7 +156,7 @@ class PartitionLeader(Role):
         return super().reply(local, message, response)
 
     def receive(self, local: Local, message: Message) -> RoleStep | None:
-        """Answer a request about its partitions, or go on with one that was verified."""
+        """Answer a request about its partitions, or go on with a verified one."""
         if isinstance(message, Request):
             effect = self.answered(local, message, message.request)
         else:
@@ -168,7 +168,7 @@ class PartitionLeader(Role):
         return None if effect is None else self.outcome(effect, f"Receive{message.type}", message.source)
 
     def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
-        """Return what follows from a request, or None where it is not for this role, or has to wait."""
+        """Return what follows from a request, or None if it is not for this role, or has to wait."""
         if type(request) not in self.handlers or request.partition not in self.partitions:
             return None
         if not local[LEADER[request.partition]].serves:
@@ -191,7 +191,7 @@ class PartitionLeader(Role):
     def verify(
         self, local: Local, message: Request, partition: str, producer: tuple[int, int], api: str, guard: int
     ) -> Effect:
-        """Ask the coordinator whether a partition is part of a transaction, or to make it so, where there is a guard.
+        """Ask the coordinator whether a partition is part of a transaction, or to make it so, if there is a guard.
         """
         operation = self.version.leader.operation(api, message.request.version)
         if operation is None or guard == verification.NO_GUARD:
@@ -229,7 +229,7 @@ class PartitionLeader(Role):
     def append(
         self, local: Local, message: Request, p: str, batch: RecordBatch, origin: verification.Origin, guard: int
     ) -> Effect:
-        """Append a batch if it may be, or wait with who sent it before."""
+        """Append a batch if it may be; a duplicate of one that is not committed waits with it."""
         mine = local[LEADER[p]]
         if not mine.serves:
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
@@ -249,7 +249,7 @@ class PartitionLeader(Role):
         return Effect(local, appends=(Append(p, placed, message),))
 
     def write_marker(self, local: Local, message: Request, p: str) -> Effect:
-        """Append the marker of a transaction to one partition; its record is the ghost of who caused it."""
+        """Append the marker of a transaction to one partition; its record is the ghost of the marker's cause."""
         request: WriteTxnMarkersRequest = message.request
         marker = marker_of(request, now(local))
         mine = local[LEADER[p]]
@@ -272,7 +272,7 @@ class PartitionLeader(Role):
         return self.reply(local, message, DescribeProducersResponse(Error.NONE, producers))
 
     def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
-        """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
+        """Answer a fetch, or let it wait if there is nothing new (`DelayedFetch`)."""
         log, at = local[LEADER[request.partition]].log, request.fetch_offset
         committed = request.isolation_level is IsolationLevel.READ_COMMITTED
         news = log.last_stable_offset if committed else log.high_watermark
@@ -298,7 +298,7 @@ class TopicLeader(PartitionLeader):
     ) -> None:
         super().__init__(name, version, partitions, others, marker_answers, record_times)
         self.leaders = {p: leader for leader in (self, *leaders) for p in leader.partitions}
-        """Whose each partition is, the offsets partition included."""
+        """The owner of each partition, the offsets partition included."""
 
     def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
         if isinstance(request, WriteTxnMarkersRequest):

@@ -46,7 +46,7 @@ class LocalLog(Log):
         """The partitions that may do something of their own accord."""
 
     def known(self, local: Local) -> FrozenMap[str, LeaderAndEpoch]:
-        """Return who leads what, in which epochs as far as this broker knows: it hears nothing of others' starts."""
+        """Return leaders and epochs, as far as this broker knows: it hears nothing of others' starts."""
         return FrozenMap({
             p: LeaderAndEpoch(local[RECORDS[p]].leader_epoch if leader == self.name else 1, leader)
             for p, leader in self.leaders.items()

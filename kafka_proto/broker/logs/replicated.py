@@ -1,7 +1,7 @@
 """The log of a broker as replicas of log partitions, by the rules of KIP-320 and KIP-497.
 
 What a replica does is said in `kafka_proto.replication.partition`. A record is produced with `acks=all`; its callback
-runs when the high watermark passes it. Who leads loads a log before it serves, and who is deposed resigns.
+runs when the high watermark passes it. A new leader loads a log before it serves, and a deposed one resigns.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ReplicatedLog(Log):
         return None
 
     def receive_leader_and_isr(self, local: Local, announced: messages.LeaderAndIsrRequest) -> Turn[Local]:
-        """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
+        """Learn a partition's leader: update the cache, resign or load later, and tell the replica, if one is here."""
         p = announced.partition
         assert p is not None
         action, who, metadata = "ReceiveLeaderAndIsrRequest", (self.name, p), local[METADATA]

@@ -3,7 +3,7 @@
 Here is which versions of requests a client speaks, what it keeps, and what an application may ask of it: each command
 returns the producer as it is then, or raises what Kafka's client raises, by its Java name. `sending` is what is sent
 next, `answers` what follows from an answer or a time-out, with the one table of what an error code means, `idempotent`
-how sequences go on where no transaction can be aborted. Connections, time and correlation ids belong to whoever carries
+how sequences go on where no transaction can be aborted. Connections, time and correlation ids belong to the carrier of
 the requests.
 """
 
@@ -21,7 +21,7 @@ from kafka_proto.requests import Error
 
 @attrs.frozen
 class Family:
-    """A client by the versions of its requests; who it is in the field is in `title`."""
+    """A client by the versions of its requests; the name of the real client is in `title`."""
 
     name: str
     title: str
@@ -124,7 +124,7 @@ class Sequences:
 
 @attrs.frozen
 class TransactionalCall:
-    """The transactional request under way; there is one at most. One that is not sent is to be sent again as it is."""
+    """The transactional request under way; at most one. If it is not sent, it is to be sent again as it is."""
 
     request: TransactionalRequest
     is_sent: bool = False
@@ -183,7 +183,7 @@ class Producer:
         )
 
     def batch(self, number: int) -> Batch | None:
-        """Return the batch with a number, None where it is resolved."""
+        """Return the batch with a number, None if it is resolved."""
         return next((batch for batch in self.batches if batch.number == number), None)
 
     def with_batch(self, number: int, batch: Batch | None) -> Producer:

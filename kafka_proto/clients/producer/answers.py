@@ -27,7 +27,7 @@ class AnswerVerdict(StrEnum):
     RETRY = "retry"
     """The same request again after a pause, to the same broker."""
     LOOK_UP = "look up again"
-    """The same request again, after finding out who is asked now."""
+    """The same request again, after finding out which broker to ask now."""
     ABORTABLE = "abortable"
     """The transaction can only be aborted; the producer may go on with the next one."""
     FATAL = "fatal"
@@ -111,7 +111,7 @@ class AfterAnswer:
 def answered(family: Family, producer: Producer, request: Any, response: Any) -> AfterAnswer:
     """Take the answer to a request that is under way beside batches.
 
-    Where no producer id is given to who has no transactions, the next broker may be asked after a pause.
+    If a producer without transactions is given no producer id, the next broker may be asked after a pause.
     """
     error = _error_of(response)
     known = verdict(type(request).__name__, error)
@@ -136,7 +136,7 @@ def answered(family: Family, producer: Producer, request: Any, response: Any) ->
 
 
 def _error_of(response: Any) -> Error:
-    """Return the error of a response; where it has one for each partition, the first."""
+    """Return the error of a response; if it has one for each partition, the first."""
     if isinstance(response, AddPartitionsToTxnResponse):
         return next((error for error in response.errors.values() if error is not Error.NONE), Error.NONE)
     error: Error = response.error
@@ -157,7 +157,7 @@ def failed(producer: Producer, error: Error) -> Producer:
 
 
 def _abortable(family: Family, producer: Producer, error: Error, *, loses_sequence: bool = False) -> Producer:
-    """Return a producer whose transaction can only be aborted; one that is aborting goes on doing so."""
+    """Return a producer whose transaction can only be aborted; if it is aborting, it goes on doing so."""
     maps_no_id = error in (Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_ID_MAPPING)
     bump = family.bumps_epoch and not family.ends_with_new_epoch and (loses_sequence or maps_no_id)
     producer = attrs.evolve(
@@ -220,7 +220,7 @@ def without_end(producer: Producer) -> Producer:
 
 
 def produced(family: Family, producer: Producer, number: int, error: Error) -> AfterAnswer:
-    """Take the answer to a batch (`Sender.completeBatch`); one that was given up is over."""
+    """Take the answer to a batch (`Sender.completeBatch`); a batch that was given up is over."""
     batch, known = producer.batch(number), verdict("ProduceRequest", error)
     if batch is None:
         return AfterAnswer(producer, known, error)

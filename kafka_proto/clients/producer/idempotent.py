@@ -21,7 +21,7 @@ def retried(producer: Producer, batch: Batch) -> Producer:
 
 
 def acknowledged(family: Family, producer: Producer, batch: Batch) -> Producer:
-    """Return a producer one of whose batches is in its partition."""
+    """Return a producer with a batch that is in its partition."""
     known = producer.sequences[batch.partition]
     if known.producer_epoch == batch.producer_epoch:
         last = batch.after(batch.base_sequence - 1)
@@ -31,7 +31,7 @@ def acknowledged(family: Family, producer: Producer, batch: Batch) -> Producer:
 
 
 def refused(family: Family, producer: Producer, batch: Batch, error: Error) -> Producer:
-    """Send a refused batch again where there is a way on (`TransactionManager.canRetry`), or give it up.
+    """Send a refused batch again if there is a way on (`TransactionManager.canRetry`), or give it up.
 
     Where a leader answers UNKNOWN_PRODUCER_ID the start of its log has moved past all that was acknowledged, which is
     what Kafka's client finds out by the offsets in the answer.
@@ -57,7 +57,7 @@ def waits_for_others(family: Family, producer: Producer, batch: Batch) -> bool:
 
 
 def timed_out(family: Family, producer: Producer, batch: Batch) -> Producer:
-    """Give up a batch of which nobody knows whether a leader has it: what is new waits until that is known."""
+    """Give up a batch whose fate is unknown: new batches wait until it is known whether a leader has it."""
     known, left = producer.sequences[batch.partition], producer.with_batch(batch.number, None)
     if known.producer_epoch == batch.producer_epoch:
         waits = attrs.evolve(known, unresolved=max(known.unresolved, batch.after(batch.base_sequence)))

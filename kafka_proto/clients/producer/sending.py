@@ -27,7 +27,7 @@ def next_call(family: Family, producer: Producer) -> TransactionalRequest | None
     """Return the request to send now beside batches, if any: one at a time, in the order of Kafka's priorities.
 
     A request that was not answered is sent again as it was. The end of a transaction waits for all batches. A producer
-    without transactions asks for nothing but its producer id, once there is something to write.
+    without transactions asks only for its producer id, once there is something to write.
     """
     tid = producer.transactional_id
     if producer.status is ProducerStatus.FATAL_ERROR:
@@ -62,7 +62,7 @@ def next_call(family: Family, producer: Producer) -> TransactionalRequest | None
 
 
 def ends_unasked(producer: Producer) -> bool:
-    """Say whether a transaction is ending of which no coordinator was told: there is nothing to be asked."""
+    """Say whether a transaction is ending that no coordinator was told of: there is nothing to be asked."""
     return (
         producer.status in COMPLETING and producer.call is None and not producer.is_started and not producer.is_ended
         and not (producer.new_partitions or producer.batches or producer.offsets)
@@ -78,8 +78,8 @@ def sent_call(producer: Producer, request: TransactionalRequest) -> Producer:
 def next_produces(family: Family, producer: Producer, most: int) -> tuple[tuple[int, requests.ProduceRequest], ...]:
     """Return the batches to send now, by their number; at most `most` of a partition are in flight.
 
-    One that is sent again waits for those before it to be resolved; a new one for each that waits, for what was sent in
-    an epoch of before, and for what timed out (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
+    A batch that is sent again waits for those before it to be resolved. A new one waits for each that waits, for what
+    was sent in an epoch of before, and for what timed out (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
     """
     if producer.status is ProducerStatus.FATAL_ERROR or producer.producer_id == NO_PRODUCER_ID:
         return ()

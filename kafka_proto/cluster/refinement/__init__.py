@@ -1,4 +1,4 @@
-"""Coordinators of whole transactions held against diary 02's, step by step.
+"""Coordinators of whole transactions checked against diary 02's, step by step.
 
 `mapping` says what a state of brokers is in its terms (`decided`), and composes diary 02's coordinators with what
 Kafka's do besides: `requests`, `ends`, `entries`. `departures` has the decisions that are others by design, each with

@@ -1,6 +1,6 @@
-"""What diary 02 knows of a coordinator of whole transactions, and what a decision comes to in these terms.
+"""What diary 02 knows of a coordinator of whole transactions, and what a decision is in these terms.
 
-Records have diary 02's field names. Times, and who made the last change, are left out: diary 02 depends on neither.
+Records have diary 02's field names. Times, and authors of changes, are left out: diary 02 depends on neither.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NONE = -1
 """No producer id, no epoch."""
 COMPLETED = {TxnState.PREPARE_COMMIT: TxnState.COMPLETE_COMMIT, TxnState.PREPARE_ABORT: TxnState.COMPLETE_ABORT}
 NOBODY = ""
-"""Who is answered where a coordinator acted of itself."""
+"""Stands for the client to answer, where a coordinator acted of itself."""
 
 
 @attrs.frozen
@@ -71,7 +71,7 @@ class SaidCode:
 
 
 def name(code: ErrorCode) -> str:
-    """Return an error code by Kafka's name, whoever spells it."""
+    """Return an error code by Kafka's name, from either spelling."""
     return code.kafka.name
 
 
@@ -93,7 +93,7 @@ def said_in_diary(response: records.Response | None) -> SaidCode | None:
 
 @attrs.frozen
 class AppendUnderWay:
-    """An entry that is appended and not committed yet: who is told what when it is."""
+    """An entry that is appended and not committed yet: the answers that are sent when it is."""
 
     to: str = NOBODY
     then: SaidCode | None = None
@@ -107,7 +107,7 @@ class RequestTaken:
 
     broker: str
     to: str
-    """Who asked."""
+    """The client that asked."""
     request: Any
     """One of the four that a coordinator takes."""
     offered: int
@@ -123,7 +123,7 @@ class MarkersTaken:
     done: frozenset[str]
     """The partitions that have their marker."""
     gives_up: bool
-    """Whether a partition says that somebody else has ended the transaction."""
+    """Whether a partition says that the transaction was already ended there."""
     producer_epoch: int
     coordinator_epoch: int
 
@@ -176,5 +176,5 @@ class DecidedOn:
 
     @property
     def fences(self) -> bool:
-        """Whether an open transaction is aborted for somebody else, or for its time."""
+        """Whether an open transaction is aborted for another producer, or for its time."""
         return self.event == "time-out" or isinstance(self.subject, InitProducerIdRequest)

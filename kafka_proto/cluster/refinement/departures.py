@@ -36,7 +36,7 @@ def departure(name: str, reason: str) -> Callable[[Instead], CoordinatorDepartur
 
 
 def aborts(at: DecidedOn, said: DecidedEntry) -> KnownTransaction | None:
-    """Return the entry that aborts an open transaction for who asks for its producer id, or for its time."""
+    """Return the entry that aborts an open transaction for a client that asks for its producer id, or for its time."""
     return said.entry if at.fences and said.entry is not None and said.entry.state is TxnState.PREPARE_ABORT else None
 
 
@@ -158,7 +158,7 @@ def in_force(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
 
 
 def fails_above(epoch: int, at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    """Return that the coordinator's code fails where an abort has an epoch above one: whoever asks is told so."""
+    """Return that the coordinator's code fails where an abort has an epoch above one: the client is told so."""
     entry = aborts(at, said)
     if entry is None or entry.pepoch <= epoch:
         return said

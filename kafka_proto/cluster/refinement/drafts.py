@@ -26,7 +26,7 @@ from kafka_proto.cluster.refinement.departures import EVERY
 
 @attrs.frozen
 class CoordinatorNames:
-    """The constants: who there is, which partition an id has, and the departures that are expected, in their order."""
+    """The constants: the actors, the partition of each id, and the departures that are expected, in their order."""
 
     brokers: tuple[str, ...]
     txn_log_partitions: tuple[str, ...]
@@ -75,7 +75,7 @@ def serves(view: View, b: str, p: str) -> bool:
 
 
 def paid(view: View, *said: tuple[str, SaidCode]) -> Writes | None:
-    """Return the write that takes answers off those to be accounted for, or None where one was not given."""
+    """Return the write that takes answers off those to be accounted for, or None if one was not given."""
     owes = list(view["owes"])
     for one in said:
         if one not in owes:
@@ -117,7 +117,7 @@ def due(k: CoordinatorNames, at: DecidedOn, decided: DecidedEntry) -> tuple[str,
 
 
 def carried_out(view: View, draft: Draft) -> Writes | None:
-    """Return what a decision writes; None where it answers what was not answered."""
+    """Return what a decision writes; None if it answers what was not answered."""
     b, tid, decided = draft.broker, draft.transactional_id, draft.decided
     rest = paid(view, (draft.to, decided.answered)) if decided.answered is not None else ()
     if rest is None:

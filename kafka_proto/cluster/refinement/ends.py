@@ -1,4 +1,4 @@
-"""How transactions end at their coordinator: EndTxn, time-outs and markers, of which diary 02 knows nothing."""
+"""How transactions end at their coordinator: EndTxn, time-outs and markers, which diary 02 does not model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def end_txn(k: CoordinatorNames, view: View, b: str) -> Iterable[Change]:
 
 
 def ended(k: CoordinatorNames, view: View, b: str, taken: RequestTaken) -> KnownTransaction | None:
-    """Return the Prepare* that an EndTxn appends, or None where it is for another transaction, or none."""
+    """Return the Prepare* that an EndTxn appends, or None if it is for another transaction, or none."""
     request, tid = taken.request, taken.request.transactional_id
     known: KnownTransaction | None = view.at("tc_tid_metadata", b, tid)
     if not serves(view, b, k.home[tid]) or known is None or view.at("tc_tid_transition", b, tid) is not None:
@@ -120,7 +120,7 @@ def answers_to_end(k: CoordinatorNames, view: View, b: str, request: EndTxnReque
 @action("TimeOutTransaction", each("brokers", "transactional_ids"), reason="a coordinator aborts what is open for too "
         "long (KIP-98, transaction.timeout.ms); diary 02 has no time")
 def time_out_transaction(k: CoordinatorNames, view: View, b: str, tid: str) -> Iterable[Change]:
-    """As for who asks for the producer id, but nobody is told."""
+    """As for a client that asks for the producer id, but no client is told."""
     event, p = view["event"], k.home[tid]
     if not at_rest(view) or not isinstance(event, TimeOutTaken) or event.broker != b or not serves(view, b, p):
         return

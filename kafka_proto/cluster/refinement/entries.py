@@ -42,7 +42,7 @@ from kafka_proto.transactions.versions import REPAIRED
 
 @action("CommitTxnLogAppend", each("brokers", "transactional_ids"))
 def commit_txn_log_append(k: CoordinatorNames, view: View, b: str, tid: str) -> Iterable[Change]:
-    """Diary 02's: an entry is committed, whoever waits for it is answered, and what is prepared is completed."""
+    """Diary 02's: an entry is committed, its waiting client is answered, and what is prepared is completed."""
     append: AppendUnderWay | None = view.at("append", b, tid)
     if not at_rest(view) or view["event"] is not None or append is None or not serves(view, b, k.home[tid]):
         return
@@ -83,7 +83,7 @@ def refuse_append(k: CoordinatorNames, view: View, b: str, tid: str) -> Iterable
 
 
 def hears(k: CoordinatorNames, view: View, b: str, p: str) -> Iterable[Change]:
-    """Forget the ids of a partition, and tell whoever waits that this is not their coordinator (`BecomeFollower`)."""
+    """Forget the ids of a partition, and tell waiting clients that this is not their coordinator (`BecomeFollower`)."""
     said, writes = [], tuple[tuple[str, Value], ...]()
     for tid in k.ids_of(p):
         append: AppendUnderWay | None = view.at("append", b, tid)
@@ -98,7 +98,7 @@ def hears(k: CoordinatorNames, view: View, b: str, p: str) -> Iterable[Change]:
 
 @action("BecomeFollower", each("brokers", "txn_log_partitions"))
 def become_follower(k: CoordinatorNames, view: View, b: str, p: str) -> Iterable[Change]:
-    """Diary 02's: a broker learns of a new epoch, in which somebody else leads."""
+    """Diary 02's: a broker learns of a new epoch, in which another broker leads."""
     now: LeaderAndEpoch = view.at("tc_log_metadata", b, p)
     follows = REPAIRED.must_follow(b, "", view.at("followed", b, p), now.leader, now.leader_epoch)
     if at_rest(view) and view["event"] is None and follows:

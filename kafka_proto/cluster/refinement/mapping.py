@@ -1,9 +1,9 @@
-"""What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs are held against it.
+"""What a state of whole transactions is in terms of diary 02's coordinators, so that recorded runs can be checked.
 
 The spec is diary 02's coordinators alone, with what Kafka's do besides as extension actions. Clients, network and log
-are their environment: the log of each partition that a broker leads, and who leads, are as the broker has them.
-Each broker's coordinator is seen beside what its log has and what it believes of who leads; its clients, the network
-and the other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
+are their environment: the log of each partition that a broker leads, and its leaders, are as the broker has them. Each
+broker's coordinator is seen with what its log has and the leaders it believes in; its clients, the network and the
+other roles are not seen. What a step took and answered is told to the spec, which has to explain it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from kafka_proto.requests import (
 
 NAME = "transactions/diary-02/coordinators"
 GIVEN = ("tc_log_metadata", "tc_log", "pid_source")
-"""The environment's variables: who leads, what the log has, and the next free producer id."""
+"""The environment's variables: the leaders, what the log has, and the next free producer id."""
 OF_THE_SPEC: Next = (
     receive_init_pid_request, receive_add_partitions_request, commit_txn_log_append, (elect_leader, become_follower),
 )
@@ -143,7 +143,7 @@ def serves_of(state: CoordinatorState) -> bool:
 
 
 def logged(kept: Kept) -> FrozenMap[str, LoggedEntries]:
-    """Return the last entries of each transactional id in a log of which so many records are committed."""
+    """Return the last entries of each transactional id in a log with so many committed records."""
     records, committed = kept
     found: dict[str, LoggedEntries] = {}
     for at, record in enumerate(records):
@@ -223,7 +223,7 @@ class CoordinatorMapping:
         return {"event": self.taken(view, b, step), "owes": owes}
 
     def taken(self, view: View, b: str, step: Exchange) -> Value:
-        """Return what a coordinator took in a step; None where it took nothing."""
+        """Return what a coordinator took in a step; None if it took nothing."""
         message: Message | None = step.consumed
         if step.action == TRANSACTION_TIMEOUT:
             return decided.TimeOutTaken(b, FrozenMap((p, self.offered(view, b, p)) for p in self.k.txn_log_partitions))

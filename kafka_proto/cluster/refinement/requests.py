@@ -54,7 +54,7 @@ def decision(said: DiaryOutcome, before: KnownTransaction | None) -> DecidedEntr
 
 
 def new_id(k: CoordinatorNames, view: View, b: str, p: str, producer_id: int) -> bool:
-    """Say whether a producer id may be given: nobody has it, and it will be given once."""
+    """Say whether a producer id may be given: no client has it, and it will be given once."""
     if producer_id == NONE or view.at("pid_source", b, p) == producer_id:
         return False
     known = (view.at("tc_tid_metadata", other, tid) for other, tid in product(k.brokers, k.transactional_ids))
@@ -62,7 +62,7 @@ def new_id(k: CoordinatorNames, view: View, b: str, p: str, producer_id: int) ->
 
 
 def init_decided(view: View, b: str, tid: str, p: str, request: records.Request, offered: int) -> DiaryOutcome:
-    """Return what diary 02 says of who asks for the producer id of an id."""
+    """Return what diary 02 says to a client that asks for the producer id of an id."""
     return REPAIRED.init_producer_id(
         request, leads=leads(view, b, p), loading=not view.at("serving", b, p),
         metadata=view.at("tc_tid_metadata", b, tid), pending=view.at("tc_tid_transition", b, tid), new_pid=offered,
@@ -95,7 +95,7 @@ def rotates(view: View, b: str, p: str, request: InitProducerIdRequest) -> bool:
 
 @action("ReceiveInitPidRequest", each("brokers"))
 def receive_init_pid_request(k: CoordinatorNames, view: View, b: str) -> Iterable[Change]:
-    """Diary 02's: an id that nobody has seen, a new epoch, an abort of what is open, or a refusal."""
+    """Diary 02's: an id that is new, a new epoch, an abort of what is open, or a refusal."""
     taken = request_of(view, b, InitProducerIdRequest)
     if taken is None or taken.request.transactional_id is None:
         return
@@ -115,7 +115,7 @@ def receive_init_pid_request(k: CoordinatorNames, view: View, b: str) -> Iterabl
 @action("ContinueProducer", each("brokers"), reason="a producer goes on after an error with the id that it has "
         "(KIP-360); diary 02's has none to give")
 def continue_producer(k: CoordinatorNames, view: View, b: str) -> Iterable[Change]:
-    """The next epoch for who has the last one; the same one again for who asks again; a refusal for others."""
+    """The next epoch for the owner of the last one; the same one again if it asks again; a refusal for others."""
     taken = request_of(view, b, InitProducerIdRequest)
     if taken is None or taken.request.transactional_id is None:
         return

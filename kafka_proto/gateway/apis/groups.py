@@ -69,7 +69,7 @@ def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
 
 
 def _committed(kind: type, request: WireRequest, **more: Any) -> Handling:
-    """Commit each offset with its leader epoch and metadata, None where there are none."""
+    """Commit each offset with its leader epoch and metadata, None if they are missing."""
 
     def one(topic: str, index: int, partition: Any) -> object:
         epoch = partition.get("committed_leader_epoch", NO_EPOCH)
@@ -96,7 +96,7 @@ def offset_fetch(here: AskedBroker, request: WireRequest) -> Handling:
 def _fetched(
     here: AskedBroker, request: WireRequest, group: Fields, stable: bool
 ) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
-    """Look up what a group has where its coordinator has read its log; else each offset, and the whole, is refused."""
+    """Look up a group's offsets if its coordinator has read its log; else each offset, and the whole, is refused."""
     error, topics = Error.NONE, group["topics"]
     if not here.cluster.leads(here.name, requests.OFFSETS_PARTITION):
         error = Error.COORDINATOR_LOAD_IN_PROGRESS if here.loads_groups else Error.NOT_COORDINATOR

@@ -36,7 +36,7 @@ LEADER_EPOCH = 0
 
 
 def produce(here: AskedBroker, request: WireRequest) -> Handling:
-    """Append a batch to each partition; where acks is 0 nothing is answered, but an error closes the connection.
+    """Append a batch to each partition; with acks of 0 nothing is answered, but an error closes the connection.
 
     A partition that is named twice has the batch that came last (`KafkaApis.handleProduceRequest` keeps a map).
     """
@@ -83,7 +83,7 @@ def _refused(
 ) -> int | None:
     """Return the error of a request that is refused as a whole, or None: a broker throws before it appends anything.
 
-    One that verifies looks at the producers of all batches, which must be one, and cannot be read in one that is short.
+    If it verifies, it looks at the producers of all batches, which must be one; they cannot be read in a short batch.
     """
     try:
         has_transaction = any(records.is_transactional(data) for _, _, data in produced(message))
@@ -170,7 +170,7 @@ def _partition(
         aborted: tuple[Fields, ...] | None = () if wrong is Error.UNKNOWN_TOPIC_OR_PARTITION else None
         return {"partition_index": index, "error_code": number(wrong), "high_watermark": -1, "records": b"",
                 "aborted_transactions": aborted}, 0
-    # No batch is shorter than its header, so no more of them than this fit.
+    # No batch is shorter than its header, so at most so many of them fit.
     asked = requests.ConsumerFetchRequest(
         request.version, requests.partition_name(topic, index), wanted["fetch_offset"], level, replica,
         max_batches=bound // records.HEADER.size + 1, min_bytes=0,

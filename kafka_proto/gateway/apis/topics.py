@@ -1,4 +1,4 @@
-"""Metadata, FindCoordinator, DescribeCluster, DescribeConfigs, CreateTopics, DeleteTopics: what there is and where."""
+"""Metadata, FindCoordinator, DescribeCluster, DescribeConfigs, CreateTopics, DeleteTopics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CLUSTER_TOPIC = "__cluster_metadata"
 TOPIC, BROKER = 2, 4
 """Types of resources that have settings."""
 TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
-"""Those that topics have here; nobody can change them."""
+"""The settings that topics have here; they cannot be changed."""
 
 
 @at_once
 def metadata(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say which topics there are; one that is asked for by name is made, where client and broker let it."""
+    """Say which topics there are; a topic that is asked for by name is made, if client and broker allow it."""
     wanted = request.message["topics"]
     names = [topic["name"] for topic in wanted or ()]
     if wanted is None or (request.version == 0 and not names):
@@ -73,7 +73,7 @@ def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
 
 @at_once
 def find_coordinator(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say who coordinates a group or a transactional id; from version 4 on for several keys."""
+    """Return the coordinator of a group or a transactional id; from version 4 on for several keys."""
     message = request.message
     kind = message.get("key_type", GROUP)
     if request.version < 4:
@@ -92,7 +92,7 @@ def _coordinator(here: AskedBroker, key: str, kind: int) -> Fields:
 
 @at_once
 def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say which brokers there are."""
+    """List the brokers."""
     return {
         "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
         "brokers": tuple({"broker_id": number, **_address(here, number)} for number in here.there)}
@@ -192,7 +192,7 @@ def _topic_settings(here: AskedBroker) -> dict[str, str]:
 
 @at_once
 def delete_topics(here: AskedBroker, request: WireRequest) -> Fields:
-    """Delete topics with all that is in them, and what groups have committed of them."""
+    """Delete topics with all their records, and what groups have committed of them."""
     results = []
     for name, times in Counter(request.message["topic_names"]).items():
         error = "NONE" if name in here.cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
@@ -206,7 +206,7 @@ def delete_topics(here: AskedBroker, request: WireRequest) -> Fields:
 
 @at_once
 def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say the settings of topics and of the broker that mean something here."""
+    """Return the settings of topics and of the broker that have a meaning here."""
     results = []
     for resource in request.message["resources"]:
         kind, name = resource["resource_type"], resource["resource_name"]

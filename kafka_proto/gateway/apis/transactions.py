@@ -25,7 +25,7 @@ from kafka_proto.gateway.context import (
 from kafka_proto.requests import Error
 
 THROWN = number(Error.UNSUPPORTED_VERSION)
-"""What a coordinator throws is the answer to the whole of a request, where that has a code."""
+"""The exception of a coordinator is the answer to the whole request, if that has a code."""
 
 init_producer_id = answering(requests.InitProducerIdRequest)
 add_offsets_to_txn = answering(requests.AddOffsetsToTxnRequest, partition=requests.OFFSETS_PARTITION)
@@ -69,7 +69,7 @@ def _by_partition(
 
 
 def write_txn_markers(here: AskedBroker, request: WireRequest) -> Handling:
-    """Write markers to partitions, as an operator who ends a hanging transaction does."""
+    """Write markers to partitions, as an operator does to end a hanging transaction."""
     found, inner = [], "partition_indexes"
     for marker in request.message["markers"]:
         response = yield from ask(asking(

@@ -1,4 +1,4 @@
-"""Which entry commits next, what its commit sets off, and who completes a transaction that is prepared."""
+"""Which entry commits next, what its commit sets off, and which coordinator completes a prepared transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ E = TypeVar("E", bound=Entry)
 
 
 def next_to_commit(log: Sequence[E], hwm: int, can_commit: Iterable[bool]) -> E | None:
-    """Return the entry that a leader commits next, or None where it may not (`CommitTxnLogAppend`).
+    """Return the entry that a leader commits next, or None if it may not (`CommitTxnLogAppend`).
 
     `can_commit` says, one by one and up to the first that says no, what else must be: it leads, and every broker is in
     its epoch.

@@ -1,7 +1,7 @@
 """What coordinators decide about InitProducerId, the specs' InitPid, and AddPartitionsToTxn; and what an outcome is.
 
-InitPid gives a client its producer id, with a new epoch that fences who had it before. By AddPartitionsToTxn partitions
-become part of a producer's transaction. Most decisions come down to one state change, `transition`.
+InitPid gives a client its producer id, with a new epoch that fences its previous owner. By AddPartitionsToTxn
+partitions become part of a producer's transaction. Most decisions come down to one state change, `transition`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def init_producer_id(
 ) -> DiaryOutcome:
     """Give a client its producer id, or say why not (`ReceiveInitPidRequest`).
 
-    `new_pid` is for an id that nobody has seen.
+    `new_pid` is for an id that is new.
     """
     if not leads:
         return refuse(request, SpecError.NOT_COORDINATOR)

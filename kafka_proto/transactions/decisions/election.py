@@ -1,4 +1,4 @@
-"""What an election means to a coordinator: who follows with which log, and what who leads now knows of its ids."""
+"""What an election means to a coordinator: the followers and their logs, and what the new leader knows of its ids."""
 
 from __future__ import annotations
 

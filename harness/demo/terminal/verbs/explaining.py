@@ -57,7 +57,7 @@ def why(console: Console, words: list[str]) -> None:
 
 
 def _reasons(action: str, found: Json) -> list[str]:
-    """Return what there is to say about an action. Raises Refusal for one that is not known."""
+    """Return what there is to say about an action. Raises Refusal for an unknown one."""
     levels = [("", found["model"]), *([("in the spec", found["spec"])] if found["spec"] else [])]
     if not any(level["seen"] for _, level in levels):
         raise Refusal(f"no action {action!r} was possible anywhere near; Tab after why completes those that were")

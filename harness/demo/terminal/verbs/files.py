@@ -1,6 +1,6 @@
 """The verbs of a demo in a terminal that open something else, and those that read and write files.
 
-A file appears complete or not at all, and one that is there is replaced only by who says so.
+A file appears complete or not at all, and an existing one is replaced only on request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OVER = "over"
 
 
 def target(words: list[str], usage: str) -> Path:
-    """Return the file that words name. Raises Refusal where it must not be written."""
+    """Return the file that words name. Raises Refusal if it must not be written."""
     over = len(words) > 1 and words[-1] == OVER
     name = " ".join(words[:-1] if over else words)
     if not name:

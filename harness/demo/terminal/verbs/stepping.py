@@ -30,7 +30,7 @@ def on_message(verb: str, name: str) -> Callable[[Console, list[str]], None]:
 
 
 def same(console: Console, option: Json, message: Json) -> bool:
-    """Say whether an option is about a copy of a message: equal messages are one to whom they reach."""
+    """Say whether an option is about a copy of a message: equal messages are one to their receiver."""
     other = next((m for m in console.present()["in_flight"] if m["id"] == option["message"]), None)
     alike = ("from", "to", "type", "fields", "state")
     return other is not None and all(other[key] == message[key] for key in alike)
@@ -138,7 +138,7 @@ def choices(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
 
 
 def run(console: Console, words: list[str]) -> None:
-    """Let the strategy decide; whoever hosts the console takes the steps."""
+    """Let the strategy decide; the console's host takes the steps."""
     steps = int(words.pop(0)) if words and words[0].isdecimal() else None
     if words[:1] == ["until"]:
         until = ":".join(words[1:])
