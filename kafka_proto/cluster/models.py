@@ -18,7 +18,7 @@ from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.clients import administrator, application, reader
+from kafka_proto.clients import administrator, application, consumer
 from kafka_proto.clients.producer import FAMILIES
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
@@ -121,7 +121,7 @@ def build(
     writers = [ProducerClient(name, family, placement, sizes, timeouts, looks_up=replicated)
                for name in (*placement.producers, *placement.idempotent_producers)]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
-    readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
+    readers = [consumer.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
     logs: Logs = LocalLogs(placement)
     if rules is not None:
         logs = ReplicatedLogs({p: tuple(hosts) for p, hosts in rules.items()})

@@ -19,8 +19,8 @@ from kafka_proto.broker.ghosts import text_of
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import COORDINATOR
 from kafka_proto.broker.placement import Placement
+from kafka_proto.clients.consumer import ReaderState
 from kafka_proto.clients.producer_client import ClientState
-from kafka_proto.clients.reader import ReaderState
 from kafka_proto.cluster.composition import Rules
 from kafka_proto.replication.checks import ReplicaChecks
 from kafka_proto.replication.controller import CONTROLLER

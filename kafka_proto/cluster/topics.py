@@ -11,7 +11,7 @@ from kafka_proto.broker.coordinator.transaction import TransactionRecord, last_e
 from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.reader import ReaderState
+from kafka_proto.clients.consumer import ReaderState
 from kafka_proto.cluster.logs import Logs, itself
 from kafka_proto.log import NO_SEQUENCE, Marker, PartitionLog, ProducerState, RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION

@@ -267,7 +267,7 @@ def test_files_of_the_page_fit_in_a_head() -> None:
         ("kafka_proto/broker/broker.py", "from harness.simulate import session"),
         ("kafka_proto/broker/broker.py", "import harness"),
         ("kafka_proto/broker/broker.py", "from kafka_proto.cluster import models"),
-        ("kafka_proto/clients/reader.py", "from kafka_proto.gateway import host"),
+        ("kafka_proto/clients/consumer.py", "from kafka_proto.gateway import host"),
         ("kafka_proto/transactions/records.py", "from kafka_proto.cluster.logs import itself"),
         ("kafka_proto/gateway/recording.py", "from harness.simulate import session"),
         ("kafka_proto/gateway/host.py", "from harness.record import Trail"),

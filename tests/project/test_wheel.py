@@ -96,7 +96,7 @@ def test_wheel_has_the_recordings_its_types_and_what_an_index_shows(wheel: Path)
     extras = {name for name in found.get_all("Provides-Extra")}
     (everything,) = (line for line in found.get_all("Requires-Dist") if line.endswith('extra == "all"'))
     assert set(re.findall(r"\w+", everything.partition("[")[2].partition("]")[0])) == extras - {
-        "all", "gateway", "clients", "browser", "docs", "test"}, "`reproduce` brings `gateway`"
+        "all", "gateway", "clients", "browser", "site", "docs", "test"}, "`reproduce` brings `gateway`"
 
 
 def test_commands_need_no_checkout(wheel: Path, tmp_path: Path) -> None:

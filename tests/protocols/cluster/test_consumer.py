@@ -6,7 +6,7 @@ import attrs
 from support.brokers.leader import replicated
 
 from harness.model import FrozenMap
-from kafka_proto.clients.reader import Consumer, Polled, fetched, next_fetch
+from kafka_proto.clients.consumer import Consumer, Polled, fetched, next_fetch
 from kafka_proto.log import Marker, RecordBatch, aborted_between, marker_batch
 from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, IsolationLevel
 

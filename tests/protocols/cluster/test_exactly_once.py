@@ -17,7 +17,7 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import LEADER
-from kafka_proto.clients.reader import ReaderState
+from kafka_proto.clients.consumer import ReaderState
 from kafka_proto.cluster.logs import log_of_replica
 from kafka_proto.cluster.scenarios import FAILING, MOVING, SCENARIOS, TWINS
 

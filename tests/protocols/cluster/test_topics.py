@@ -12,7 +12,7 @@ from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scen
 from kafka_proto.broker.coordinator.transaction import last_entries
 from kafka_proto.broker.ghosts import spans
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.reader import ReaderState
+from kafka_proto.clients.consumer import ReaderState
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.topics import shown
 from kafka_proto.log import Marker, RecordBatch, marker_batch, with_high_watermark

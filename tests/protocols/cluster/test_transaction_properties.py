@@ -25,9 +25,9 @@ from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, LeaderState
 from kafka_proto.broker.placement import Placement
+from kafka_proto.clients.consumer import Consumer, ReaderState
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
-from kafka_proto.clients.reader import Consumer, ReaderState
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
 from kafka_proto.log import AbortedTransaction, Marker, RecordBatch, marker_batch
