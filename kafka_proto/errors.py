@@ -114,6 +114,8 @@ class Error(ErrorCode):
     GROUP_ID_NOT_FOUND = Code("GROUP_ID_NOT_FOUND", 69)
     FENCED_LEADER_EPOCH = Code("FENCED_LEADER_EPOCH", 74, ASK_AGAIN)
     """The request is of an older leader epoch (KIP-320), or of a deposed leader."""
+    UNKNOWN_LEADER_EPOCH = Code("UNKNOWN_LEADER_EPOCH", 75, ASK_AGAIN)
+    """The request is of a leader epoch that the broker does not know yet (KIP-320)."""
     UNSUPPORTED_COMPRESSION_TYPE = Code("UNSUPPORTED_COMPRESSION_TYPE", 76)
     OFFSET_NOT_AVAILABLE = Code("OFFSET_NOT_AVAILABLE", 78, ASK_AGAIN)
     """The high watermark of a new leader is not known to be the newest yet (KIP-207)."""

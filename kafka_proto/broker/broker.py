@@ -82,7 +82,7 @@ class Broker(Actor[Local]):
         found: dict[str, int | None] = {"BrokerRequestTimeout": None} if self.asks(local) else {}
         for role in self.roles:
             found.update(role.timers(local))
-        return found | dict.fromkeys(self.log.timers(local))
+        return {**found, **self.log.timers(local)}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Ask again for what was not answered, or let the log do what it is time for."""

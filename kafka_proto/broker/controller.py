@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Local, Message, Part, Parts, Turn
+from harness.model import Actor, FrozenMap, Kind, Local, Message, Part, Parts, Turn, absent_if_none
 from kafka_proto.replication import messages, quorum
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
@@ -31,6 +31,8 @@ class Partition:
     quorum: Quorum
     eligible: Isr = frozenset()
     """KIP-966: the brokers that left the ISR as it became too small, and still hold all that is committed."""
+    last_known: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """KIP-966: who led last, while nobody leads and nobody is in sync."""
 
 
 ELECTIONS = Part("elections", Elections())
@@ -102,26 +104,6 @@ class ClusterController(Actor[Local]):
             sent += [self.tell(p, q, broker) for broker in notified]
         return Turn("ReceiveBrokerRegistrationRequest", (b,), local, tuple(sent))
 
-    def fenced(self, local: Local, b: str, partitions: Iterable[str] | None = None) -> Turn[Local]:
-        """A broker does not answer: it leaves each ISR and office, where it is not the last member of an ISR.
-
-        `partitions` are those that were made while it is down, where it is known to be.
-        """
-        sent = list[Message]()
-        for p in self.partitions if partitions is None else partitions:
-            before = local[PARTITION[p]].quorum
-            q = quorum.take_out(before, b)
-            if q is not None:
-                now = self.after_failure(q, self.left(local, p, q) - {b}, b)
-                local = local.put(PARTITION[p], now)
-                sent += [self.tell(p, now.quorum, broker) for broker in self.brokers]
-        return Turn("FenceBroker", (b,), local, tuple(sent))
-
-    def elected(self, local: Local, p: str, b: str) -> Turn[Local]:
-        """Let a member of the ISR lead a partition, in a new epoch where it does so already."""
-        before = local[PARTITION[p]].quorum
-        return self.announced("ElectLeader", (b, p), local, p, quorum.changed(before, b, before.isr))
-
     def after_failure(self, q: Quorum, eligible: Isr, b: str) -> Partition:
         """Elect a leader if a partition has none: a member of the ISR, or (KIP-966) the last to leave it, not `b`."""
         if q.leader is None:
@@ -130,9 +112,13 @@ class ClusterController(Actor[Local]):
                 q = quorum.elect_uncleanly(q, min(eligible)) or q
         return Partition(q, eligible - q.isr)
 
+    def least(self, p: str) -> int:
+        """Return how many must be in sync for a write with `acks=all`."""
+        return self.min_insync_replicas
+
     def left(self, local: Local, p: str, q: Quorum) -> Isr:
         """Return the brokers that left the ISR of a partition since it is too small, if that matters."""
-        if self.election != "elr" or len(q.isr) >= self.min_insync_replicas:
+        if self.election != "elr" or len(q.isr) >= self.least(p):
             return frozenset()
         before = local[PARTITION[p]]
         return (before.eligible | before.quorum.isr) - q.isr

@@ -13,6 +13,7 @@ from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
 from kafka_proto.broker.leader.verification import LeaderState, SupportedOperation
 from kafka_proto.broker.messages import Asker, Request
+from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import Error
 
 
@@ -137,3 +138,5 @@ CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
 """By partition."""
 MARKINGS = Part("markings", Markings())
+REPLICA = Parts("replica", ReplicaState)
+"""By partition: the replicas that a broker hosts, where logs are replicated."""

@@ -24,6 +24,10 @@ class Append:
     partition: str
     record: Value
     callback: Value
+    waits: bool = True
+    """Whether the callback runs once the record is committed (`acks=all`), or at once."""
+    timeout_ms: int | None = None
+    """How long it waits, at a broker that has a clock."""
 
 
 @attrs.frozen
@@ -33,6 +37,7 @@ class Await:
     partition: str
     place: int
     callback: Value
+    timeout_ms: int | None = None
 
 
 @attrs.frozen
@@ -142,8 +147,11 @@ class Role:
         """Return what the callback of a record does that is committed."""
         return Effect(local)
 
-    def failed(self, local: Local, p: str, callback: Any, error: Error) -> Effect:
-        """Return what the callback of a record does that was refused, or is given up, with the log's error."""
+    def failed(self, local: Local, p: str, callback: Any, error: Error, record: Any = None) -> Effect:
+        """Return what the callback of a record does that was refused, or is given up after it was appended.
+
+        `error` is the log's, `record` is none where it was refused.
+        """
         return Effect(local)
 
 
@@ -212,8 +220,9 @@ class Log:
         """Return what was sent and not answered: it may have been lost."""
         return ()
 
-    def timers(self, local: Local) -> tuple[str, ...]:
-        return ()
+    def timers(self, local: Local) -> Mapping[str, int | None]:
+        """Return the timers that are armed, and when each fires; None if it has no time of its own."""
+        return {}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         return ()

@@ -34,14 +34,16 @@ class BrokerVersion:
     coordinator: CoordinatorDecisions
     leader: LeaderDecisions
     group: group.GroupDecisions
+    keeps_eligible_leaders: bool = False
+    """KIP-966, as new clusters have it: who left the ISR as it became too small may be elected."""
 
     def changed(
         self, name: str, coordinator: Decisions = SAME, leader: Decisions = SAME, group: Decisions = SAME
     ) -> BrokerVersion:
         """Return the version of other releases, with some decisions changed."""
-        return BrokerVersion(
-            name, attrs.evolve(self.coordinator, **coordinator), attrs.evolve(self.leader, **leader),
-            attrs.evolve(self.group, **group),
+        return attrs.evolve(
+            self, name=name, coordinator=attrs.evolve(self.coordinator, **coordinator),
+            leader=attrs.evolve(self.leader, **leader), group=attrs.evolve(self.group, **group),
         )
 
     def at_level(self, level: int) -> BrokerVersion:
@@ -141,10 +143,10 @@ KIP_890 = KIP_890_PART_1.changed(
     {"check_group": group.check_known_group, "before_check": group.as_it_is, "after_deletion": group.with_unused},
 )
 """Kafka 4.0: each end bumps the epoch, leaders add partitions (KIP-890 part 2)."""
-KIP_890_4_1 = KIP_890.changed(
+KIP_890_4_1 = attrs.evolve(KIP_890.changed(
     "kip-890/4.1", {"abort_fenced": end_txn.abort_fenced_once},
     {"start_verification": verification.start_unless_stale, "check_sequence": appending.check_sequence_from_zero},
-)
+), keeps_eligible_leaders=True)
 KIP_890_4_2 = KIP_890_4_1.changed(
     "kip-890/4.2", {"marker_version": 2},
     {"check_verified": appending.check_epoch_before_guard, "check_marker": appending.check_marker_strictly},

@@ -17,10 +17,10 @@ from kafka_proto.broker.group.role import GroupRole
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import MarkerAnswers, RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
-from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
+from kafka_proto.broker.logs.replicated import ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import LeaderAndEpoch
+from kafka_proto.broker.parts import REPLICA, LeaderAndEpoch
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
 from kafka_proto.broker.versions import BrokerVersion
@@ -104,23 +104,19 @@ def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[
     return {p: in_turn(brokers, brokers.index(placement.leader(p)), count) for p in placement.all_partitions}
 
 
-def rules_of(hosts: Mapping[str, tuple[str, ...]], sizes: Mapping[str, int], settings: Mapping[str, str]) -> Rules:
-    """Return the replicas that brokers host."""
-    least, flushes = sizes["min-insync-replicas"], settings["disk"] != "unflushed"
-    return {p: {b: Replica(b, KIP_320, least, flushes, p, CONTROLLER) for b in hosts[p]} for p in hosts}
+def rules_of(hosts: Mapping[str, tuple[str, ...]], least: Mapping[str, int], settings: Mapping[str, str]) -> Rules:
+    """Return the replicas that brokers host; `least` is `min.insync.replicas` by partition."""
+    flushes = settings["disk"] != "unflushed"
+    return {p: {b: Replica(b, KIP_320, least[p], flushes, p, CONTROLLER) for b in hosts[p]} for p in hosts}
 
 
 def with_replicated_logs(
-    roles: Roles, rules: Rules, sizes: Mapping[str, int], settings: Mapping[str, str]
+    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str]
 ) -> Composition:
     """Return brokers that host replicas, and the controller that elects their leaders; each follower's fetch waits.
 
-    Sizes: `elections`, `min-insync-replicas`. Settings: `disk` (what a crash leaves) and `election`.
+    Settings: `disk` (what a crash leaves) and `election`.
     """
-    hosts = {p: tuple(replicas) for p, replicas in rules.items()}
-    controller = ClusterController(
-        hosts, tuple(roles), sizes["elections"], settings["election"], sizes["min-insync-replicas"]
-    )
     brokers = []
     for b, its in roles.items():
         replicas = {p: rules[p][b] for p in rules if b in rules[p]}

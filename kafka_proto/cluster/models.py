@@ -14,6 +14,7 @@ from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, S
 from kafka_proto import broker, clients, log, requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.controller import ClusterController
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.parts import LeaderAndEpoch
 from kafka_proto.broker.placement import Placement
@@ -109,8 +110,10 @@ def build(
     refuse(sizes, settings, replicated=replicated)
     rules: composition.Rules | None = None
     if replicated:
-        rules = composition.rules_of(composition.hosts_of(placement, sizes), sizes, settings)
-        processes, states = composition.with_replicated_logs(roles, rules, sizes, settings)
+        hosts, least = composition.hosts_of(placement, sizes), sizes["min-insync-replicas"]
+        rules = composition.rules_of(hosts, dict.fromkeys(hosts, least), settings)
+        controller = ClusterController(hosts, tuple(roles), sizes["elections"], settings["election"], least)
+        processes, states = composition.with_replicated_logs(roles, rules, controller, settings)
     else:
         leaders = {p: placement.leader(p) for p in placement.all_partitions}
         later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())

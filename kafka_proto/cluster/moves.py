@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from harness.model import Property, View, sometimes
 from kafka_proto.broker.coordinator.transaction import PREPARED, TxnState
-from kafka_proto.broker.logs.replicated import REPLICA
+from kafka_proto.broker.parts import REPLICA
 from kafka_proto.broker.placement import Placement
 from kafka_proto.cluster.logs import ReplicatedLogs
 from kafka_proto.replication.replica_state import ReplicaState

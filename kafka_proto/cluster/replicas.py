@@ -16,8 +16,7 @@ import attrs
 from harness.model import FrozenMap, Property, Reason, Step, View, always, sometimes
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.ghosts import text_of
-from kafka_proto.broker.logs.replicated import REPLICA
-from kafka_proto.broker.parts import COORDINATOR
+from kafka_proto.broker.parts import COORDINATOR, REPLICA
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.consumer import ReaderState
 from kafka_proto.clients.producer_client import ClientState

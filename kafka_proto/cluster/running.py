@@ -13,9 +13,10 @@ from typing import TypeVar
 import attrs
 
 from harness.model import FrozenMap, Local, Part, Turn, durable, survivor
-from kafka_proto.broker.controller import PARTITION, ClusterController
+from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
+from kafka_proto.broker.failover import REGISTRATIONS, FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
@@ -26,25 +27,37 @@ from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, M
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
-from kafka_proto.cluster.running_actors import Pair, RunningActors
+from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
 from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
+from kafka_proto.replication.quorum import Quorum
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
 """Producer ids that a broker is given at a time, as Kafka's controller does."""
-ELECTION = {"disk": "flushed", "election": "clean"}
 DRIVER = "driver"
+SESSION = "BrokerSession"
+"""The controller's timer for a broker whose heartbeats are missing."""
+PAUSE_MS = 1_000
+"""After which a paused broker is fenced, where no session time-out is set."""
 
 
 @attrs.frozen
 class Replication:
-    """How many brokers have each partition, and how many of them must be in sync for a write."""
+    """Replicas and elections, by the names of Kafka's settings."""
 
     factor: int = 3
     min_insync_replicas: int = 1
+    session_timeout_ms: int | None = None
+    """After which a broker is fenced that crashed, is paused or cut off (`broker.session.timeout.ms`).
+
+    None: at once, and after a second if it is paused.
+    """
+    replica_lag_time_max_ms: int = REPLICA_LAG_MS
+    auto_leader_rebalance_enable: bool = True
+    """Whether a broker leads again at once what it leads by preference; in Kafka it may take five minutes."""
 
 
 class RunningCluster(RunningActors):
@@ -58,6 +71,7 @@ class RunningCluster(RunningActors):
         super().__init__([f"b{n + 1}" for n in range(brokers)], now)
         self.version = version
         self.replication = replication
+        self.replica_lag_ms = replication.replica_lag_time_max_ms
         self.record_times = record_times
         """The time stamps of a batch's records."""
         self.deleted: list[str] = []
@@ -68,6 +82,9 @@ class RunningCluster(RunningActors):
         """What roles know of names."""
         self.config = config
         self._replicas: dict[str, tuple[str, ...]] = {}
+        self._rules: dict[str, PartitionRules] = {}
+        self._silent: dict[str, int] = {}
+        """The brokers that the controller does not hear and has not fenced: since when."""
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
             self._place(p)
@@ -104,14 +121,23 @@ class RunningCluster(RunningActors):
         """Return the ISR of a partition, as the controller has it."""
         if not self.is_replicated:
             return self.brokers
-        isr = self._states[CONTROLLER][PARTITION[p]].quorum.isr
+        isr = self._quorum(p).isr
         return tuple(b for b in self._replicas[p] if b in isr)
+
+    def eligible(self, p: str) -> tuple[str, ...]:
+        """Return the eligible leaders of a partition that are not in its ISR (KIP-966)."""
+        found = self._states[CONTROLLER][PARTITION[p]].eligible if self.is_replicated else ()
+        return tuple(b for b in self._replicas[p] if b in found)
+
+    def _quorum(self, p: str) -> Quorum:
+        found: Quorum = self._states[CONTROLLER][PARTITION[p]].quorum
+        return found
 
     def leader(self, p: str) -> str:
         """Return the leader of a partition as the controller knows it; of a missing partition, any broker."""
         if p not in self._replicas or not self.is_replicated:
             return self.brokers[0]
-        return self._states[CONTROLLER][PARTITION[p]].quorum.leader or self._replicas[p][0]
+        return self._quorum(p).leader or self._replicas[p][0]
 
     def log(self, p: str, broker: str | None = None) -> PartitionLog:
         """Return the log of a partition, as its leader has it, or another broker."""
@@ -176,22 +202,24 @@ class RunningCluster(RunningActors):
         return self._asked
 
     def create_topic(
-        self, topic: str, partitions: int, assigned: Mapping[int, tuple[str, ...]] = FrozenMap(), factor: int = -1
+        self, topic: str, partitions: int, assigned: Mapping[int, tuple[str, ...]] = FrozenMap(), factor: int = -1,
+        rules: PartitionRules | None = None,
     ) -> None:
-        """Make a topic that is not there; a factor of -1 is the cluster's own. Absent brokers lead nothing of it."""
+        """Make a topic that is not there; a factor of -1 is the cluster's own. Fenced brokers lead nothing of it."""
         made = tuple(partition_name(topic, index) for index in range(partitions))
         for index, p in enumerate(made):
-            self._place(p, assigned.get(index), factor)
+            self._place(p, assigned.get(index), factor, rules)
         self.topics = self.topics.set(topic, partitions)
         self._compose()
-        for b in sorted(self.absent):
-            self._fence(b, made)
+        for b in self.brokers if self.is_replicated else ():
+            if b in self._states[CONTROLLER][REGISTRATIONS].fenced:
+                self._fence(b, made)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic with all that is in it, and tell the coordinator of groups."""
         gone = tuple(p for p in self.partitions if topic_of(p) == topic)
         for p in gone:
-            del self._replicas[p]
+            del self._replicas[p], self._rules[p]
         self.topics = self.topics.without(topic)
         self.deleted += gone
         self.held = [m for m in self.held if not (isinstance(m, PartitionMessage) and m.partition in gone)]
@@ -224,6 +252,20 @@ class RunningCluster(RunningActors):
         """Let a broker lose what is not on its disk. Others lead; it is down until it starts again."""
         if broker in self.down:
             return
+        self._stop(broker)
+        self._lost(broker, self.replication.session_timeout_ms)
+
+    def shut_down(self, broker: str) -> None:
+        """Let a broker leave its offices and stop, with all it has on its disk; it is down until it starts again."""
+        if broker in self.down:
+            return
+        if self.is_replicated:
+            self._announce(self._controller().fenced(self._states[CONTROLLER], broker, is_clean=True))
+        self._stop(broker)
+        self._silent.pop(broker, None)
+        self._ask_again()
+
+    def _stop(self, broker: str) -> None:
         self.down |= {broker}
         before = self._states[broker]
         initial = local = self._broker(broker).initial
@@ -234,11 +276,11 @@ class RunningCluster(RunningActors):
         self._unanswered = {
             (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
         self.held = [message for message in self.held if broker not in (message.source, message.dest)]
-        self._fence(broker)
 
     def start(self, broker: str) -> None:
         """Start a broker that is down, and let it lead again what it led at first."""
         self.down -= {broker}
+        self._silent.pop(broker, None)
         self._states[broker] = self._broker(broker).restarted(self._states[broker])
         self._tell_time(broker)
         self._settle(())
@@ -253,27 +295,33 @@ class RunningCluster(RunningActors):
 
     def pause(self, brokers: Collection[str]) -> None:
         """Let these brokers, and no others, take nothing."""
-        self.paused = frozenset(brokers)
+        before, self.paused = self.paused, frozenset(brokers)
+        for b in sorted(self.paused - before):
+            after = self.replication.session_timeout_ms
+            self._lost(b, PAUSE_MS if after is None else after)
         self._deliver_held()
+        self._heard(before - self.paused)
 
     def isolate(self, brokers: Collection[str]) -> None:
         """Let these brokers, and no others, be cut off from everybody: others lead what they led."""
         before, self.cut_off = self.cut_off, frozenset(brokers)
         for b in sorted(self.cut_off - before):
-            self._fence(b)
+            self._lost(b, self.replication.session_timeout_ms)
         self._deliver_held()
         self._ask_again()
-        for b in sorted(before - self.cut_off - self.down):
-            self._prefer(b)
+        self._heard(before - self.cut_off)
 
     # How it is made.
 
-    def _place(self, p: str, replicas: tuple[str, ...] | None = None, factor: int = -1) -> None:
+    def _place(
+        self, p: str, replicas: tuple[str, ...] | None = None, factor: int = -1, rules: PartitionRules | None = None
+    ) -> None:
         """Give a partition its replicas, which begin with the next broker each time."""
         if replicas is None:
             first = len(self._replicas) % len(self.brokers)
             replicas = in_turn(self.brokers, first, self.factor if factor == -1 else factor)
         self._replicas[p] = replicas
+        self._rules[p] = rules or PartitionRules(self.replication.min_insync_replicas)
 
     def _compose(self) -> None:
         """Make the brokers for the partitions that there are; what they kept, they keep."""
@@ -288,9 +336,12 @@ class RunningCluster(RunningActors):
             held = dict.fromkeys(led, Records(leader_epoch=0))
             actors, self._states = with_local_logs(roles, dict.fromkeys(led, names[0]), held)
         else:
-            sizes = {"elections": 0, "min-insync-replicas": self.replication.min_insync_replicas}
-            rules = rules_of({p: self._replicas[p] for p in placement.all_partitions}, sizes, ELECTION)
-            actors, self._states = with_replicated_logs(roles, rules, sizes, ELECTION)
+            hosts = {p: self._replicas[p] for p in placement.all_partitions}
+            settings = {"disk": "flushed", "election": "elr" if self.version.keeps_eligible_leaders else "clean"}
+            rules = {p: self._rules[p] for p in hosts}
+            least = {p: rules[p].min_insync_replicas for p in hosts}
+            controller = FailoverController(hosts, names, settings["election"], rules)
+            actors, self._states = with_replicated_logs(roles, rules_of(hosts, least, settings), controller, settings)
         self._actors = {each.name: each for each in actors}
         for name, state in before.items():
             self._states[name] = carried_over(state, self._states[name])
@@ -300,10 +351,36 @@ class RunningCluster(RunningActors):
 
     # Elections.
 
-    def _controller(self) -> ClusterController:
+    def _controller(self) -> FailoverController:
         controller = self._actors[CONTROLLER]
-        assert isinstance(controller, ClusterController)
+        assert isinstance(controller, FailoverController)
         return controller
+
+    def _lost(self, broker: str, after: int | None) -> None:
+        """Let the controller not hear a broker from now on, and find out after a time; None: at once."""
+        if after is None:
+            self._fence(broker)
+        else:
+            self._silent.setdefault(broker, self.now + after)
+
+    def _heard(self, brokers: Collection[str]) -> None:
+        """Let the controller hear brokers again that run: they may lead again."""
+        for b in sorted(frozenset(brokers) - self.absent - self.paused) if self.is_replicated else ():
+            self._silent.pop(b, None)
+            if b in self._states[CONTROLLER][REGISTRATIONS].fenced:
+                self._announce(self._controller().unfenced(self._states[CONTROLLER], b))
+                self._ask_again()
+                self._prefer(b)
+
+    def deadlines(self) -> list[tuple[int, str, str]]:
+        return [*super().deadlines(), *((at, b, SESSION) for b, at in self._silent.items())]
+
+    def _fire(self, name: str, timer: str) -> None:
+        if timer == SESSION:
+            del self._silent[name]
+            self._fence(name)
+        else:
+            super()._fire(name, timer)
 
     def _fence(self, broker: str, partitions: Collection[str] | None = None) -> None:
         """Let the controller find out that a broker does not answer: it leaves each ISR and office."""
@@ -321,7 +398,8 @@ class RunningCluster(RunningActors):
 
     def _prefer(self, broker: str) -> None:
         """Let a broker lead again what it led at first, where it is in sync (`auto.leader.rebalance.enable`)."""
-        for p, replicas in self._replicas.items() if self.is_replicated else ():
+        moves = self.is_replicated and self.replication.auto_leader_rebalance_enable
+        for p, replicas in self._replicas.items() if moves else ():
             if replicas[0] == broker and broker in self.in_sync(p) and self.leader(p) != broker:
                 self._elect(p, broker)
         self._ask_again()

@@ -41,6 +41,7 @@ class RunningActors:
         self.brokers = tuple(brokers)
         self.now = now
         """In milliseconds."""
+        self.replica_lag_ms = REPLICA_LAG_MS
         self.answers: dict[int, Any] = {}
         """By correlation id: what was answered and is not taken yet."""
         self.holds_markers = False
@@ -176,7 +177,7 @@ class RunningActors:
             is_taken = all((name, id_) in self._unanswered for id_ in asked if asked[id_].message.dest == about)
             return since + (REQUEST_TIMEOUT_MS if is_taken else RETRY_MS)
         if kind == REPLICA_LAG_TIME:
-            return since + REPLICA_LAG_MS
+            return since + self.replica_lag_ms
         return None
 
     def _waits(self, source: str, dest: str) -> bool:
@@ -209,7 +210,7 @@ class RunningActors:
                 return
 
     def _steps(self, name: str) -> Iterable[Turn[Local]]:
-        return () if name in self.absent else self._actors[name].step(self._states[name])
+        return () if name in self.absent or name in self.paused else self._actors[name].step(self._states[name])
 
     def _expands_to_the_silent(self, turn: Turn[Local]) -> bool:
         """Say whether a leader would let a follower into its ISR that it does not hear: Kafka's does so at a fetch."""

@@ -80,6 +80,13 @@ class ProduceRequest:
     batch: RecordBatch
     refused: Error = Error.NONE
     """Why a log does not take the batch, whose bytes are known to a codec only."""
+    timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """How long an answer to `acks=all` may take, at a broker that has a clock."""
+
+    @property
+    def waits_for_isr(self) -> bool:
+        """Say whether it is answered when all in-sync replicas have the batch, not when the leader has it."""
+        return self.acks == -1
 
 
 @attrs.frozen
@@ -138,6 +145,18 @@ class ConsumerFetchRequest:
     max_batches: int | None = None
     min_bytes: int = 1
     """0 is answered at once, whether there is anything new or not."""
+    current_leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """From version 9 (KIP-320): the leader epoch as the client knows it."""
+    last_fetched_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """From version 12 (KIP-595): the leader epoch of the last record before the offset."""
+
+
+@attrs.frozen
+class EpochEndOffset:
+    """Where a log leaves a leader epoch: the largest epoch up to the one in question, and its end offset."""
+
+    leader_epoch: int = -1
+    end_offset: int = -1
 
 
 @attrs.frozen
@@ -149,6 +168,8 @@ class ConsumerFetchResponse:
     aborted_transactions: tuple[AbortedTransaction, ...] | None = None
     """None if the request did not ask for committed records."""
     batches: tuple[RecordBatch, ...] = ()
+    diverging_epoch: EpochEndOffset | None = attrs.field(default=None, metadata=absent_if_none())
+    """Where the log leaves the reader's: there is nothing to read until the reader has truncated."""
 
 
 @attrs.frozen
@@ -160,6 +181,8 @@ class ListOffsetsRequest:
     timestamp: int
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     replica_id: int = -1
+    current_leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """From version 4 (KIP-320)."""
 
 
 @attrs.frozen
@@ -169,6 +192,24 @@ class ListOffsetsResponse:
     error: Error
     offset: int = -1
     timestamp: int = -1
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class OffsetForLeaderEpochRequest:
+    """Where a partition's log leaves a leader epoch (KIP-320)."""
+
+    version: int
+    partition: str
+    leader_epoch: int
+    current_leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class OffsetForLeaderEpochResponse:
+    error: Error
+    leader_epoch: int = -1
+    end_offset: int = -1
 
 
 @attrs.frozen

@@ -250,7 +250,7 @@ class TransactionCoordinator(roles.Role):
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
         ), callback)
 
-    def failed(self, local: Local, p: str, callback: EntryCallback, error: Error) -> roles.Effect:
+    def failed(self, local: Local, p: str, callback: EntryCallback, error: Error, record: Value = None) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
         mine, tid = local[COORDINATOR[p]], callback.transactional_id
         code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
@@ -293,7 +293,9 @@ class TransactionCoordinator(roles.Role):
         is_open = record.entry is not None and record.entry.state is TxnState.ONGOING
         if waiting.token is not None and (is_open or isinstance(waiting.request, requests.EndTxnRequest)):
             record = attrs.evolve(record, transaction=waiting.token.transaction)
-        return Append(p, record, EntryCallback(record.transactional_id, waiting.token, waiting.request))
+        callback = EntryCallback(record.transactional_id, waiting.token, waiting.request)
+        timeout_ms = None if record.entry is None else record.entry.timeout_ms
+        return Append(p, record, callback, timeout_ms=timeout_ms)
 
     def markers(self, local: Local, p: str, markers: Markers, pauses: bool) -> tuple[Local, tuple[Message, ...]]:
         """Ask the leader of each partition by itself to write its marker."""

@@ -48,6 +48,8 @@ COMMITS = (TxnOffsetCommitRequest, OffsetCommitRequest)
 GroupRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 GROUP_TIMEOUT = "GroupTimeout"
 MOST_GROUPS = 10_000
+COMMIT_TIMEOUT_MS = 5_000
+"""How long what is stored may wait for replicas (`offsets.commit.timeout.ms`)."""
 STORE_ERRORS = {**group.COMMIT_ERRORS, Error.REQUEST_TIMED_OUT: Error.REBALANCE_IN_PROGRESS}
 """What members are told of a group that could not be stored (`storeGroup`)."""
 
@@ -256,7 +258,7 @@ class GroupRole(PartitionLeader):
         record = GroupMetadata(callback.group_id, group.stored(stored))
         end_offset = local[LEADER[OFFSETS_PARTITION]].log.log_end_offset
         batch = RecordBatch((record,), base_offset=end_offset, timestamp=now(local))
-        return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback),))
+        return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback, timeout_ms=COMMIT_TIMEOUT_MS),))
 
     def stored(self, local: Local, callback: GroupStored, error: Error) -> Effect:
         """Go on once a group is stored, or is not: answer the members that waited for that."""
@@ -319,7 +321,9 @@ class GroupRole(PartitionLeader):
             return Effect(without_groups(local, callback.request.unused))
         return super().completed(local, p, record, callback)
 
-    def failed(self, local: Local, p: str, callback: Request | GroupStored, error: Error) -> Effect:
+    def failed(
+        self, local: Local, p: str, callback: Request | GroupStored, error: Error, record: Value = None
+    ) -> Effect:
         if isinstance(callback, GroupStored):
             return self.stored(local, callback, STORE_ERRORS.get(error, error))
         if isinstance(callback.request, PartitionsDeleted):

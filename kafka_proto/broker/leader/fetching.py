@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from kafka_proto import requests
+from kafka_proto.broker.leader.epochs import EpochCache
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, delete_records
 
@@ -54,19 +56,23 @@ def written_together(batch: RecordBatch) -> Iterable[int]:
 
 def list_offsets(
     log: PartitionLog, request: requests.ListOffsetsRequest, check_time: Callable[[int], Error] = known_time,
-    times: Callable[[RecordBatch], Iterable[int]] = written_together,
+    times: Callable[[RecordBatch], Iterable[int]] = written_together, epochs: EpochCache | None = None,
 ) -> requests.ListOffsetsResponse:
     """Return the earliest offset, the latest that the reader may see, or the first record of a time or after it.
 
-    A request with a replica id is not held back by open transactions (`Partition.fetchOffsetForTimestamp`).
+    A new leader whose high watermark has not reached its epoch does not know the latest (KIP-207). A request with a
+    replica id is not held back by open transactions (`Partition.fetchOffsetForTimestamp`).
     """
+    response = partial(_with_epoch, epochs)
     latest = log.last_stable_offset if request.isolation_level is COMMITTED else log.high_watermark
     if request.replica_id != CONSUMER:
         latest = log.log_end_offset
+    is_behind = epochs is not None and request.replica_id == CONSUMER and epochs.starts[-1][1] > latest
+    beyond = Error.OFFSET_NOT_AVAILABLE if is_behind else Error.NONE
     if request.timestamp == LATEST:
-        return requests.ListOffsetsResponse(Error.NONE, latest)
+        return requests.ListOffsetsResponse(beyond) if is_behind else response(latest, is_latest=True)
     if request.timestamp == EARLIEST:
-        return requests.ListOffsetsResponse(Error.NONE, log.log_start_offset)
+        return response(log.log_start_offset)
     error = check_time(request.timestamp)
     if error is not Error.NONE:
         return requests.ListOffsetsResponse(error)
@@ -74,8 +80,24 @@ def list_offsets(
              for offset, time in enumerate(times(batch), batch.base_offset)
              if time >= request.timestamp and offset >= log.log_start_offset)
     offset, time = next(found, (latest, NO_TIME))
-    response = requests.ListOffsetsResponse
-    return response(Error.NONE, offset, time) if offset < latest else response(Error.NONE)
+    return response(offset, time) if offset < latest else requests.ListOffsetsResponse(beyond)
+
+
+def _with_epoch(
+    epochs: EpochCache | None, offset: int, time: int = NO_TIME, is_latest: bool = False
+) -> requests.ListOffsetsResponse:
+    """Return an offset with the leader epoch of its record; the latest has that of the leader."""
+    epoch = None if epochs is None else epochs.latest if is_latest else epochs.at(offset)
+    return requests.ListOffsetsResponse(Error.NONE, offset, time, epoch)
+
+
+def diverging(log: PartitionLog, end: requests.EpochEndOffset) -> requests.ConsumerFetchResponse:
+    """Say where a log leaves the reader's (KIP-595); no epoch so old is in it if the epoch is -1."""
+    if end.leader_epoch < 0:
+        return requests.ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)
+    return requests.ConsumerFetchResponse(
+        Error.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset, None, diverging_epoch=end
+    )
 
 
 def forget_nothing(log: PartitionLog) -> PartitionLog:

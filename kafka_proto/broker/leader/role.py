@@ -1,7 +1,7 @@
 """The leader of partitions as a role of a broker: batches, verification, markers, fetches.
 
-They are decided on a log that is derived from the records of the broker's log: a new leader derives it anew. A producer
-is answered when its record is committed, as with `acks=all`; so is a duplicate.
+They are decided on a log that is derived from the records of the broker's log: a new leader derives it anew. With
+`acks=all` a producer is answered when its record is committed, and so is a duplicate; else at once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching, verification
 from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.broker.leader.appending import marker_of
+from kafka_proto.broker.leader.epochs import check_epoch, diverges, epochs_of, followed_log
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
+from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import (
     TRANSACTION_TOPIC,
     AddPartitionsToTxnResponse,
@@ -35,6 +36,8 @@ from kafka_proto.requests import (
     IsolationLevel,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     ProduceRequest,
     ProduceResponse,
     WriteTxnMarkersRequest,
@@ -72,6 +75,10 @@ class MarkerAnswers(Role):
         return local.put(MARKINGS, Markings((*under_way[:place], waits, *rest))), None
 
 
+MARKER_TIMEOUT_MS: int | None = 30_000
+"""How long a marker may wait for replicas (`request.timeout.ms`)."""
+FROM_FOLLOWERS = 11
+"""The first version of a fetch by which a consumer may read from a follower (KIP-392)."""
 Handler = Callable[[Local, Request, Any], Effect | None]
 RecordTimes = Callable[[RecordBatch], Iterable[int]]
 
@@ -79,7 +86,7 @@ RecordTimes = Callable[[RecordBatch], Iterable[int]]
 REFUSALS: dict[type, Callable[[Error], Value]] = {
     ProduceRequest: ProduceResponse, ConsumerFetchRequest: ConsumerFetchResponse,
     ListOffsetsRequest: ListOffsetsResponse, DeleteRecordsRequest: DeleteRecordsResponse,
-    DescribeProducersRequest: DescribeProducersResponse,
+    DescribeProducersRequest: DescribeProducersResponse, OffsetForLeaderEpochRequest: OffsetForLeaderEpochResponse,
 }
 """What is answered to requests about a partition that is not there, or is led by another broker."""
 
@@ -105,6 +112,7 @@ class PartitionLeader(Role):
         self.handlers: dict[type, Handler] = {
             ProduceRequest: self.produce, ConsumerFetchRequest: self.fetch, ListOffsetsRequest: self.list_offsets,
             DeleteRecordsRequest: self.delete_records, DescribeProducersRequest: self.describe_producers,
+            OffsetForLeaderEpochRequest: self.offset_for_leader_epoch,
         }
 
     def started(self, local: Local) -> Local:
@@ -138,8 +146,12 @@ class PartitionLeader(Role):
         start = local[LEADER[p]].log.log_start_offset
         return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset, start))
 
-    def failed(self, local: Local, p: str, callback: Request, error: Error) -> Effect:
-        return self.reply(local, callback, self.response(callback.request, error, -1))
+    def failed(
+        self, local: Local, p: str, callback: Request, error: Error, record: RecordBatch | None = None
+    ) -> Effect:
+        """Answer with the error; of a batch that was appended with its offset, too (`DelayedProduce`)."""
+        offset = -1 if record is None else record.base_offset
+        return self.reply(local, callback, self.response(callback.request, error, offset))
 
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
         """Return the response to the sender of an append; `start` is where the log begins that took it."""
@@ -171,9 +183,20 @@ class PartitionLeader(Role):
         """Return what follows from a request, or None if it is not for this role, or has to wait."""
         if type(request) not in self.handlers or request.partition not in self.partitions:
             return None
+        error = check_epoch(local, request.partition, getattr(request, "current_leader_epoch", None))
+        if error is not Error.NONE:
+            return self.reply(local, message, REFUSALS[type(request)](error))
         if not local[LEADER[request.partition]].serves:
-            return self.reply(local, message, REFUSALS[type(request)](Error.NOT_LEADER_OR_FOLLOWER))
+            return self.not_led(local, message, request)
         return self.handlers[type(request)](local, message, request)
+
+    def not_led(self, local: Local, message: Request, request: Any) -> Effect | None:
+        """Refuse what only a leader does; a consumer that may choose replicas is read to by a follower (KIP-392)."""
+        if isinstance(request, ConsumerFetchRequest) and request.version >= FROM_FOLLOWERS and request.replica_id < 0:
+            log = followed_log(local, request.partition)
+            if log is not None:
+                return self.read(local, message, request, log)
+        return self.reply(local, message, REFUSALS[type(request)](Error.NOT_LEADER_OR_FOLLOWER))
 
     def produce(self, local: Local, message: Request, request: ProduceRequest) -> Effect:
         """Append a batch, after the coordinator is asked where the version wants that."""
@@ -238,15 +261,18 @@ class PartitionLeader(Role):
     def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: CheckedBatch) -> Effect:
         log = local[LEADER[p]].log
         start = log.log_start_offset
+        waits, timeout_ms = True, MARKER_TIMEOUT_MS
+        if isinstance(message.request, ProduceRequest):
+            waits, timeout_ms = message.request.waits_for_isr, message.request.timeout_ms
         if found.error is not Error.NONE:
             return self.reply(local, message, self.response(message.request, found.error, -1, start))
         if found.duplicate_at is not None:
-            if found.duplicate_at < log.high_watermark:
+            if found.duplicate_at < log.high_watermark or not waits:
                 return self.reply(local, message, self.response(message.request, Error.NONE, found.duplicate_at, start))
             place = next(n for n, known in enumerate(log.batches) if known.base_offset == found.duplicate_at)
-            return Effect(local, awaits=(Await(p, place, message),))
+            return Effect(local, awaits=(Await(p, place, message, timeout_ms),))
         placed = attrs.evolve(batch, base_offset=log.log_end_offset)
-        return Effect(local, appends=(Append(p, placed, message),))
+        return Effect(local, appends=(Append(p, placed, message, waits, timeout_ms),))
 
     def write_marker(self, local: Local, message: Request, p: str) -> Effect:
         """Append the marker of a transaction to one partition; its record is the ghost of the marker's cause."""
@@ -264,8 +290,15 @@ class PartitionLeader(Role):
 
     def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
         log = local[LEADER[request.partition]].log
+        epochs = epochs_of(local, request.partition, self.name, log)
         return self.reply(local, message, fetching.list_offsets(
-            log, request, self.version.leader.check_time, self.record_times))
+            log, request, self.version.leader.check_time, self.record_times, epochs))
+
+    def offset_for_leader_epoch(self, local: Local, message: Request, request: OffsetForLeaderEpochRequest) -> Effect:
+        epochs = epochs_of(local, request.partition, self.name, local[LEADER[request.partition]].log)
+        end = epochs.end_offset_for(request.leader_epoch)
+        return self.reply(
+            local, message, OffsetForLeaderEpochResponse(Error.NONE, end.leader_epoch, end.end_offset))
 
     def describe_producers(self, local: Local, message: Request, request: DescribeProducersRequest) -> Effect:
         producers = local[LEADER[request.partition]].log.producers
@@ -273,7 +306,18 @@ class PartitionLeader(Role):
 
     def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
         """Answer a fetch, or let it wait if there is nothing new (`DelayedFetch`)."""
-        log, at = local[LEADER[request.partition]].log, request.fetch_offset
+        return self.read(local, message, request, local[LEADER[request.partition]].log)
+
+    def read(
+        self, local: Local, message: Request, request: ConsumerFetchRequest, log: PartitionLog
+    ) -> Effect | None:
+        """Answer a fetch from what a leader's log is, or a follower's."""
+        at = request.fetch_offset
+        if request.last_fetched_epoch is not None and request.last_fetched_epoch >= 0:
+            epochs = epochs_of(local, request.partition, self.name, log)
+            end = diverges(epochs, at, request.last_fetched_epoch)
+            if end is not None:
+                return self.reply(local, message, fetching.diverging(log, end))
         committed = request.isolation_level is IsolationLevel.READ_COMMITTED
         news = log.last_stable_offset if committed else log.high_watermark
         if news <= at <= log.log_end_offset and request.min_bytes:

@@ -1,26 +1,35 @@
 """The log of a broker as replicas of log partitions, by the rules of KIP-320 and KIP-497.
 
-What a replica does is said in `kafka_proto.replication.partition`. A record is produced with `acks=all`; its callback
-runs when the high watermark passes it. A new leader loads a log before it serves, and a deposed one resigns.
+What a replica does is said in `kafka_proto.replication.partition`. The callback of a record that is produced with
+`acks=all` runs when the high watermark passes it. A new leader loads a log before it serves, and a deposed one resigns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from harness.model import Local, Message, Parts, Turn, Value
-from kafka_proto.broker.parts import METADATA, NOBODY, LeaderAndEpoch
+from harness.model import Local, Message, Turn, Value
+from kafka_proto.broker.parts import METADATA, NOBODY, REPLICA, LeaderAndEpoch
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
 from kafka_proto.errors import Error
 from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.replica_state import Completed, Replica, ReplicaOutcome, ReplicaState, leads
 
-REPLICA = Parts("replica", ReplicaState)
-"""By partition: the replicas that a broker hosts."""
+LAG_TIME, FLUSH_INTERVAL, REQUEST_EXPIRY = "ReplicaLagTime", "LogFlushInterval", "RequestExpiry"
+"""Timers of a log."""
+
+
+@attrs.frozen
+class Expiring:
+    """A callback that runs at a time at the latest, in milliseconds (`DelayedProduce`)."""
+
+    callback: Value
+    at: int
 
 
 def log_of(state: ReplicaState) -> tuple[Any, ...]:
@@ -126,9 +135,10 @@ class ReplicatedLog(Log):
         return Turn(action, who, local, (heard,) if announced.again else ())
 
     def append(self, local: Local, wanted: Append) -> Effect:
-        """Produce a record with `acks=all`; the role hears of it unless the log refuses it."""
+        """Produce a record; the role hears of it unless the log refuses it."""
         p, state = wanted.partition, local[REPLICA[wanted.partition]]
-        outcome = self.produce(self.hosts[p], state, wanted.record, wanted.callback)
+        acks = "all" if wanted.waits else "1"
+        outcome = self.produce(self.hosts[p], state, wanted.record, acks, self.expiring(local, wanted))
         if outcome.state.log != state.log:
             local = self.roles[p].appended(local, p, wanted.record)
         return self.followed(local, p, outcome)
@@ -140,12 +150,19 @@ class ReplicatedLog(Log):
             done = Completed(wanted.callback, Error.NONE, wanted.place)
             outcome = ReplicaOutcome(state, completed=(done,))
         else:
-            waiting = (*state.callbacks, (wanted.place, wanted.callback))
+            waiting = (*state.callbacks, (wanted.place, self.expiring(local, wanted)))
             outcome = ReplicaOutcome(attrs.evolve(state, callbacks=waiting))
         return self.followed(local, wanted.partition, outcome)
 
-    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> ReplicaOutcome:
-        return leading.append(k, state, record, "all", callback)
+    def expiring(self, local: Local, wanted: Append | Await) -> Value:
+        """Return a callback with the time at which it runs at the latest, if there is a clock."""
+        clock = local[METADATA].clock
+        if clock is None or wanted.timeout_ms is None:
+            return wanted.callback
+        return Expiring(wanted.callback, clock + wanted.timeout_ms)
+
+    def produce(self, k: Replica, state: ReplicaState, record: Value, acks: str, callback: Value) -> ReplicaOutcome:
+        return leading.append(k, state, record, acks, callback)
 
     def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: ReplicaOutcome) -> Turn[Local]:
         """Return the turn that an outcome of a replica is, with all that follows from it at once."""
@@ -159,16 +176,17 @@ class ReplicatedLog(Log):
         passes.
         """
         k, part, role = self.hosts[p], REPLICA[p], self.roles[p]
+        whole = max(local[part].log, outcome.state.log, key=len)
         local = local.put(part, outcome.state)
         if role.loads_at_once and leads(k, outcome.state) and not role.serves(local, p):
             local = self.loaded(local, p, log_of(outcome.state), outcome.state.high_watermark)
-        effect = self.called_back(local, p, outcome)
+        effect = self.called_back(local, p, outcome, whole)
         while self.may_raise(k, effect.local[part]):
             raised = leading.increase_high_watermark(k, effect.local[part])
             local = effect.local.put(part, raised.state)
             if role.serves(local, p):
                 local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
-            effect = effect.then(self.called_back(local, p, raised))
+            effect = effect.then(self.called_back(local, p, raised, raised.state.log))
         return effect
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
@@ -177,38 +195,60 @@ class ReplicatedLog(Log):
             return False
         return leading.may_increase_high_watermark(k, state)
 
-    def called_back(self, local: Local, p: str, outcome: ReplicaOutcome) -> Effect:
-        """Return an outcome's messages and flush after the callbacks of its records, committed or failed, have run."""
+    def called_back(self, local: Local, p: str, outcome: ReplicaOutcome, log: Sequence[ReplicaEntry]) -> Effect:
+        """Return an outcome's messages and flush after the callbacks of its records, committed or failed, have run.
+
+        `log` still has what is truncated now.
+        """
         effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
         for done in outcome.completed:
-            local = effect.local
+            local, record = effect.local, log[done.offset].value if done.offset >= 0 else None
+            callback = done.callback.callback if isinstance(done.callback, Expiring) else done.callback
             if done.error is Error.NONE:
-                record = local[REPLICA[p]].log[done.offset].value
-                follows = role.completed(local, p, record, done.callback)
+                follows = role.completed(local, p, record, callback)
             else:
-                follows = role.failed(local, p, done.callback, done.error)
+                follows = role.failed(local, p, callback, done.error, record)
             effect = effect.then(self.carried_out(follows))
         return effect
 
     def resend(self, local: Local) -> tuple[Message, ...]:
         return tuple(message for p in self.hosts for message in partition.resend(local[REPLICA[p]]))
 
-    def timers(self, local: Local) -> tuple[str, ...]:
+    def timers(self, local: Local) -> Mapping[str, int | None]:
         states = [(k, local[REPLICA[p]]) for p, k in self.hosts.items()]
-        lags = any(leading.lagging(k, state) for k, state in states)
-        dirty = any(not k.flushes_each and state.flushed < len(state.log) for k, state in states)
-        return (*(("ReplicaLagTime",) if lags else ()), *(("LogFlushInterval",) if dirty else ()))
+        found: dict[str, int | None] = {}
+        if any(leading.lagging(k, state) for k, state in states):
+            found[LAG_TIME] = None
+        if any(not k.flushes_each and state.flushed < len(state.log) for k, state in states):
+            found[FLUSH_INTERVAL] = None
+        for p, (_, state) in zip(self.hosts, states, strict=True):
+            times = [callback.at for _, callback in state.callbacks if isinstance(callback, Expiring)]
+            if times:
+                found[f"{REQUEST_EXPIRY} {p}"] = min(times)
+        return found
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
-        """Flush the logs, or propose to go on without a follower that lags."""
-        if timer == "LogFlushInterval":
+        """Flush the logs, go on without a follower that lags, or answer what has waited for long enough."""
+        kind, _, about = timer.partition(" ")
+        if kind == REQUEST_EXPIRY:
+            yield self.expired(local, about)
+        if timer == FLUSH_INTERVAL:
             for part in self.parts:
                 local = local.put(part, attrs.evolve(local[part], flushed=len(local[part].log)))
             yield Turn("FlushLog", (self.name,), local, flush=True)
-        if timer != "ReplicaLagTime":
+        if timer != LAG_TIME:
             return
         for p, k in self.hosts.items():
             state = local[REPLICA[p]]
             for follower in sorted(leading.lagging(k, state)):
                 outcome = leading.propose_isr(k, state, state.isr - {follower})
                 yield self.turn("ProposeShrinkIsr", (self.name, p, follower), local, p, outcome)
+
+    def expired(self, local: Local, p: str) -> Turn[Local]:
+        """Answer the requests whose time is over; their records stay (`DelayedProduce.onExpiration`)."""
+        state, now = local[REPLICA[p]], local[METADATA].clock or 0
+        over = [each for each in state.callbacks if isinstance(each[1], Expiring) and each[1].at <= now]
+        rest = tuple(each for each in state.callbacks if each not in over)
+        done = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, place) for place, callback in over)
+        outcome = ReplicaOutcome(attrs.evolve(state, callbacks=rest), completed=done)
+        return self.turn(REQUEST_EXPIRY, (self.name, p), local, p, outcome)

@@ -13,9 +13,10 @@ from support.brokers.members import GROUP, REBALANCE, SESSION, Members
 from harness.model import canonical_text
 from kafka_proto import requests
 from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata, with_group
+from kafka_proto.broker.group.role import COMMIT_TIMEOUT_MS
 from kafka_proto.broker.group.role import GroupRole as Role
 from kafka_proto.broker.parts import GroupCoordinatorState
-from kafka_proto.broker.versions import KIP_360
+from kafka_proto.broker.versions import KIP_360, version_of
 from kafka_proto.cluster import composition
 from kafka_proto.conformance.playing import CLIENT
 from kafka_proto.requests import OFFSETS_PARTITION, Error
@@ -296,7 +297,7 @@ def test_what_is_not_stored_is_told_to_nobody() -> None:
     back = members.join(instance="i")
     assert members.answer(back) is None
     members.elect("b2")
-    assert members.answer(back).error is E.REBALANCE_IN_PROGRESS, "the log gives the record up as timed out"
+    assert members.answer(back).error is E.NOT_COORDINATOR, "a deposed leader gives the record up"
     members.release()
     assert members.beat(former, 1, "i") is E.NONE
     members = Members(3)
@@ -310,8 +311,8 @@ def test_what_is_not_stored_is_told_to_nobody() -> None:
 
 
 def test_an_assignment_that_the_log_refuses_makes_members_join_again() -> None:
-    """Where too few replicas are in sync, before or after the record is in the log."""
-    members = Members(3)
+    """Where too few replicas are in sync, before or after the record is in the log (before KIP-966)."""
+    members = Members(3, version_of("4.0.0", 2))
     static = members.static(version=5)
     dynamic, two = members.new()
     assert members.joined(static, instance="i").generation_id == 2
@@ -327,6 +328,19 @@ def test_an_assignment_that_the_log_refuses_makes_members_join_again() -> None:
     waits = members.sync(dynamic, 3)
     assert members.synced(static, 3, dynamic, group_instance_id="i").error is E.COORDINATOR_NOT_AVAILABLE
     assert members.answer(waits).error is E.COORDINATOR_NOT_AVAILABLE
+
+
+def test_an_assignment_that_too_few_replicas_have_is_given_up() -> None:
+    """With KIP-966 the high watermark stays while the ISR is too small, and the record waits for five seconds."""
+    members = Members(3)
+    first, second = members.third_generation()
+    members.holds_fetches = True
+    syncs = members.sync(first, 3, first, second), members.sync(second, 3)
+    members.shrink()
+    members.wait(COMMIT_TIMEOUT_MS - 1)
+    assert [members.answer(number) for number in syncs] == [None] * 2
+    members.wait(1)
+    assert [members.answer(number).error for number in syncs] == [E.REBALANCE_IN_PROGRESS] * 2
 
 
 def test_a_group_that_was_left_is_empty_for_the_next_coordinator() -> None:

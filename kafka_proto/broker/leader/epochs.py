@@ -1,0 +1,97 @@
+"""Leader epochs of a replica's log: where each begins, what is of another one, where a reader's log diverges.
+
+`LeaderEpochFileCache`, `Partition.checkCurrentLeaderEpoch` and `readRecords` of Kafka's broker (KIP-101, KIP-320,
+KIP-595). A log that is not replicated is all of the present epoch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from harness.model import Local
+from kafka_proto.broker.parts import REPLICA, known
+from kafka_proto.errors import Error
+from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
+from kafka_proto.replication.records import ReplicaEntry
+from kafka_proto.requests import EpochEndOffset
+
+
+@attrs.frozen
+class EpochCache:
+    """The leader epochs of a log, the oldest first, each with the offset of its first record; and the end of the log.
+
+    A leader's own epoch begins at the end of its log when it is elected, before it has a record.
+    """
+
+    starts: tuple[tuple[int, int], ...]
+    log_end_offset: int
+
+    @property
+    def latest(self) -> int:
+        """Return the newest epoch, -1 if there is none."""
+        return self.starts[-1][0] if self.starts else -1
+
+    def end_offset_for(self, epoch: int) -> EpochEndOffset:
+        """Return the largest epoch up to this one and where it ends; nothing for an epoch that is not known yet."""
+        if not 0 <= epoch <= self.latest:
+            return EpochEndOffset()
+        place = bisect_right(self.starts, epoch, key=lambda start: start[0])
+        if place == len(self.starts):
+            return EpochEndOffset(epoch, self.log_end_offset)
+        return EpochEndOffset(self.starts[max(place - 1, 0)][0] if place else epoch, self.starts[place][1])
+
+    def at(self, offset: int) -> int:
+        """Return the epoch of the record at an offset, -1 if no epoch begins before it."""
+        place = bisect_right(self.starts, offset, key=lambda start: start[1])
+        return self.starts[place - 1][0] if place else -1
+
+
+def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
+    """Return the leader epochs of a broker's replica of a partition; `log` is what it derives from it."""
+    leader = known(local, p)
+    if REPLICA[p] not in local:
+        return EpochCache(((leader.leader_epoch, 0),), log.log_end_offset)
+    starts = tuple(_starts(local[REPLICA[p]].log))
+    if leader.leader == name and (not starts or starts[-1][0] < leader.leader_epoch):
+        starts = (*starts, (leader.leader_epoch, log.log_end_offset))
+    return EpochCache(starts, log.log_end_offset)
+
+
+def _starts(entries: Sequence[ReplicaEntry]) -> Iterator[tuple[int, int]]:
+    place = 0
+    while place < len(entries):
+        batch = entries[place].value
+        assert isinstance(batch, RecordBatch)
+        yield entries[place].epoch, batch.base_offset
+        place = bisect_right(entries, entries[place].epoch, lo=place, key=lambda entry: entry.epoch)
+
+
+def check_epoch(local: Local, p: str, current: int | None) -> Error:
+    """Refuse a request of an older leader epoch, or of one that this broker does not know yet (KIP-320)."""
+    here = known(local, p).leader_epoch
+    if current is None or current < 0 or current == here:
+        return Error.NONE
+    return Error.FENCED_LEADER_EPOCH if current < here else Error.UNKNOWN_LEADER_EPOCH
+
+
+def followed_log(local: Local, p: str) -> PartitionLog | None:
+    """Return the log of a replica that follows, as readers see it; None where the broker has none (KIP-392)."""
+    if REPLICA[p] not in local:
+        return None
+    state, log = local[REPLICA[p]], EMPTY_LOG
+    for entry in state.log:
+        assert isinstance(entry.value, RecordBatch)
+        log = append(log, entry.value)
+    committed = state.log[:state.high_watermark]
+    return with_high_watermark(log, committed[-1].value.last_offset + 1) if committed else log
+
+
+def diverges(epochs: EpochCache, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+    """Return where a log leaves that of a reader, if it does. Its epoch is -1 if this log has no epoch so old."""
+    end = epochs.end_offset_for(last_fetched_epoch)
+    if end.leader_epoch < 0 or end.leader_epoch < last_fetched_epoch or end.end_offset < fetch_offset:
+        return end
+    return None
