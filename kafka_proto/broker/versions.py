@@ -36,6 +36,8 @@ class BrokerVersion:
     group: group.GroupDecisions
     keeps_eligible_leaders: bool = False
     """KIP-966, as new clusters have it: who left the ISR as it became too small may be elected."""
+    skips_leaderless: bool = False
+    """KAFKA-20734: a transaction ends without the markers of partitions that have no leader at that moment."""
 
     def changed(
         self, name: str, coordinator: Decisions = SAME, leader: Decisions = SAME, group: Decisions = SAME
@@ -151,7 +153,7 @@ KIP_890_4_2 = KIP_890_4_1.changed(
     "kip-890/4.2", {"marker_version": 2},
     {"check_verified": appending.check_epoch_before_guard, "check_marker": appending.check_marker_strictly},
 )
-KIP_890_4_4 = KIP_890_4_2.changed(
+KIP_890_4_4 = attrs.evolve(KIP_890_4_2.changed(
     "kip-890/4.4",
     {
         "abort_fenced": end_txn.abort_fenced_rotating,
@@ -161,7 +163,7 @@ KIP_890_4_4 = KIP_890_4_2.changed(
         "fence_timed_out": init_producer_id.fence_at_last,
     },
     {"check_marker": appending.check_marker_up_to_last},
-)
+), skips_leaderless=True)
 
 
 def _every_level(version: BrokerVersion) -> tuple[BrokerVersion, ...]:

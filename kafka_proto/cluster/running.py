@@ -18,6 +18,7 @@ from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordina
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
+from kafka_proto.broker.leader.epochs import followed_log
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.logs.local import LocalLog, Records
@@ -32,6 +33,7 @@ from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
 from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
 
 S = TypeVar("S")
@@ -40,6 +42,8 @@ BLOCK_SIZE = 1_000
 DRIVER = "driver"
 SESSION = "BrokerSession"
 """The controller's timer for a broker whose heartbeats are missing."""
+CHECKPOINT_MS = 5_000
+"""How often high watermarks are written to disk (`replica.high.watermark.checkpoint.interval.ms`)."""
 PAUSE_MS = 1_000
 """After which a paused broker is fenced, where no session time-out is set."""
 
@@ -58,6 +62,16 @@ class Replication:
     replica_lag_time_max_ms: int = REPLICA_LAG_MS
     auto_leader_rebalance_enable: bool = True
     """Whether a broker leads again at once what it leads by preference; in Kafka it may take five minutes."""
+
+
+@attrs.frozen
+class Told:
+    """What the controller says of a partition."""
+
+    leader: str | None
+    leader_epoch: int
+    last_known: str | None
+    """KIP-966: who led last, while nobody leads and nobody is in sync."""
 
 
 class RunningCluster(RunningActors):
@@ -85,6 +99,8 @@ class RunningCluster(RunningActors):
         self._rules: dict[str, PartitionRules] = {}
         self._silent: dict[str, int] = {}
         """The brokers that the controller does not hear and has not fenced: since when."""
+        self._checkpoint: Mapping[str, Local] = {}
+        self._checkpointed = now // CHECKPOINT_MS
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
             self._place(p)
@@ -128,6 +144,26 @@ class RunningCluster(RunningActors):
         """Return the eligible leaders of a partition that are not in its ISR (KIP-966)."""
         found = self._states[CONTROLLER][PARTITION[p]].eligible if self.is_replicated else ()
         return tuple(b for b in self._replicas[p] if b in found)
+
+    def told(self, p: str) -> Told:
+        """Return what the controller says of a partition's leader."""
+        found = self._states[CONTROLLER][PARTITION[p]]
+        return Told(found.quorum.leader, found.quorum.leader_epoch, found.last_known)
+
+    @property
+    def fenced(self) -> frozenset[str]:
+        """Return the brokers that the controller does not hear."""
+        found: frozenset[str] = self._states[CONTROLLER][REGISTRATIONS].fenced if self.is_replicated else self.down
+        return found
+
+    def state(self, broker: str) -> Local:
+        """Return all that a broker keeps."""
+        return self._states[broker]
+
+    def log_on(self, p: str, broker: str) -> PartitionLog:
+        """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
+        found: PartitionLog = self._states[broker][LEADER[p]].log
+        return found if self.leads(broker, p) else followed_log(self._states[broker], p) or found
 
     def _quorum(self, p: str) -> Quorum:
         found: Quorum = self._states[CONTROLLER][PARTITION[p]].quorum
@@ -252,7 +288,7 @@ class RunningCluster(RunningActors):
         """Let a broker lose what is not on its disk. Others lead; it is down until it starts again."""
         if broker in self.down:
             return
-        self._stop(broker)
+        self._stop(broker, flushes=False)
         self._lost(broker, self.replication.session_timeout_ms)
 
     def shut_down(self, broker: str) -> None:
@@ -261,18 +297,33 @@ class RunningCluster(RunningActors):
             return
         if self.is_replicated:
             self._announce(self._controller().fenced(self._states[CONTROLLER], broker, is_clean=True))
-        self._stop(broker)
+        self._stop(broker, flushes=True)
         self._silent.pop(broker, None)
         self._ask_again()
 
-    def _stop(self, broker: str) -> None:
+    def at(self, now: int) -> None:
+        """Let it be a time; what brokers have then is the last checkpoint of their high watermarks."""
+        if now // CHECKPOINT_MS > self._checkpointed:
+            self._checkpoint, self._checkpointed = dict(self._states), now // CHECKPOINT_MS
+        super().at(now)
+
+    def _high_watermarks_as_on_disk(self, broker: str, local: Local) -> Local:
+        """Return a state with the high watermarks of the last checkpoint, 0 if there was none."""
+        before = self._checkpoint.get(broker)
+        for part in local:
+            if isinstance(state := local[part], ReplicaState):
+                saved = before[part].high_watermark if before is not None and part in before else 0
+                local = local.put(part, attrs.evolve(state, high_watermark=min(saved, state.high_watermark)))
+        return local
+
+    def _stop(self, broker: str, flushes: bool) -> None:
         self.down |= {broker}
         before = self._states[broker]
         initial = local = self._broker(broker).initial
         for part in before:
             disk = durable(before[part])
             local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
-        self._states[broker] = local
+        self._states[broker] = local if flushes else self._high_watermarks_as_on_disk(broker, local)
         self._unanswered = {
             (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
         self.held = [message for message in self.held if broker not in (message.source, message.dest)]
@@ -321,7 +372,8 @@ class RunningCluster(RunningActors):
             first = len(self._replicas) % len(self.brokers)
             replicas = in_turn(self.brokers, first, self.factor if factor == -1 else factor)
         self._replicas[p] = replicas
-        self._rules[p] = rules or PartitionRules(self.replication.min_insync_replicas)
+        rules = rules or PartitionRules(self.replication.min_insync_replicas)
+        self._rules[p] = attrs.evolve(rules, min_insync_replicas=min(rules.min_insync_replicas, len(replicas)))
 
     def _compose(self) -> None:
         """Make the brokers for the partitions that there are; what they kept, they keep."""

@@ -122,6 +122,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "DescribeTransactions": ("error", "state"),
     "ListTransactions": ("error", "unknown_state_filters", "mine"),
     "DescribeProducers": ("producers",),
+    "OffsetForLeaderEpoch": ("error", "leader_epoch", "end_offset"),
 }
 """What a record has of each response."""
 OF_TRANSACTION = ("error", "state", "producer_id", "producer_epoch", "partitions")

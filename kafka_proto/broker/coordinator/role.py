@@ -40,7 +40,17 @@ from kafka_proto.broker.coordinator.transaction import (
 )
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import BLOCKS, COORDINATOR, METADATA, CoordinatorState, GivenBlocks, exists, known, now
+from kafka_proto.broker.parts import (
+    BLOCKS,
+    COORDINATOR,
+    METADATA,
+    NOBODY,
+    CoordinatorState,
+    GivenBlocks,
+    exists,
+    known,
+    now,
+)
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
@@ -310,8 +320,10 @@ class TransactionCoordinator(roles.Role):
         return local, sent
 
     def takes_markers(self, local: Local, name: str) -> bool:
-        """Say whether a partition has a leader that writes markers; its topic may be deleted."""
-        return name not in self.partitions and self.is_there(local, name)
+        """Say whether markers go to a partition: its topic may be deleted, and some versions wait for no leader."""
+        leader = known(local, name)
+        is_skipped = self.version.skips_leaderless and not leader.leader and leader != NOBODY
+        return name not in self.partitions and self.is_there(local, name) and not is_skipped
 
     def is_there(self, local: Local, name: str) -> bool:
         """Say whether a partition is there to be part of a transaction."""

@@ -51,12 +51,12 @@ class EpochCache:
 
 def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
     """Return the leader epochs of a broker's replica of a partition; `log` is what it derives from it."""
-    leader = known(local, p)
     if REPLICA[p] not in local:
-        return EpochCache(((leader.leader_epoch, 0),), log.log_end_offset)
-    starts = tuple(_starts(local[REPLICA[p]].log))
-    if leader.leader == name and (not starts or starts[-1][0] < leader.leader_epoch):
-        starts = (*starts, (leader.leader_epoch, log.log_end_offset))
+        return EpochCache(((known(local, p).leader_epoch, 0),), log.log_end_offset)
+    state = local[REPLICA[p]]
+    starts = tuple(_starts(state.log))
+    if state.leader == name and (not starts or starts[-1][0] < state.leader_epoch):
+        starts = (*starts, (state.leader_epoch, log.log_end_offset))
     return EpochCache(starts, log.log_end_offset)
 
 
