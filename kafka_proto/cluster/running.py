@@ -12,8 +12,7 @@ from typing import TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, Local, Part, Turn, durable, survivor
-from kafka_proto.broker.controller import PARTITION
+from harness.model import FrozenMap, Local, Part
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController, PartitionRules
@@ -21,71 +20,35 @@ from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
 from kafka_proto.broker.leader.epochs import followed_log
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
-from kafka_proto.broker.logs.local import LocalLog, Records
+from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
-from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
+from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
 from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
-from kafka_proto.replication.quorum import Quorum
-from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
 """Producer ids that a broker is given at a time, as Kafka's controller does."""
 DRIVER = "driver"
-SESSION = "BrokerSession"
-"""The controller's timer for a broker whose heartbeats are missing."""
-CHECKPOINT_MS = 5_000
-"""How often high watermarks are written to disk (`replica.high.watermark.checkpoint.interval.ms`)."""
-PAUSE_MS = 1_000
-"""After which a paused broker is fenced, where no session time-out is set."""
 
 
-@attrs.frozen
-class Replication:
-    """Replicas and elections, by the names of Kafka's settings."""
-
-    factor: int = 3
-    min_insync_replicas: int = 1
-    session_timeout_ms: int | None = None
-    """After which a broker is fenced that crashed, is paused or cut off (`broker.session.timeout.ms`).
-
-    None: at once, and after a second if it is paused.
-    """
-    replica_lag_time_max_ms: int = REPLICA_LAG_MS
-    auto_leader_rebalance_enable: bool = True
-    """Whether a broker leads again at once what it leads by preference; in Kafka it may take five minutes."""
-
-
-@attrs.frozen
-class Told:
-    """What the controller says of a partition."""
-
-    leader: str | None
-    leader_epoch: int
-    last_known: str | None
-    """KIP-966: who led last, while nobody leads and nobody is in sync."""
-
-
-class RunningCluster(RunningActors):
+class RunningCluster(FailingBrokers):
     """Brokers of a version with the partitions that there are, and what is between them."""
 
     def __init__(
         self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
-        replication: Replication = Replication(), record_times: RecordTimes = written_together,
+        replication: Replication = KAFKAS, record_times: RecordTimes = written_together,
         config: CoordinatorConfig = KAFKAS_DEFAULTS,
     ) -> None:
-        super().__init__([f"b{n + 1}" for n in range(brokers)], now)
+        super().__init__([f"b{n + 1}" for n in range(brokers)], now, replication)
         self.version = version
-        self.replication = replication
-        self.replica_lag_ms = replication.replica_lag_time_max_ms
         self.record_times = record_times
         """The time stamps of a batch's records."""
         self.deleted: list[str] = []
@@ -95,20 +58,11 @@ class RunningCluster(RunningActors):
         self.placement: Placement
         """What roles know of names."""
         self.config = config
-        self._replicas: dict[str, tuple[str, ...]] = {}
         self._rules: dict[str, PartitionRules] = {}
-        self._silent: dict[str, int] = {}
-        """The brokers that the controller does not hear and has not fenced: since when."""
-        self._checkpoint: Mapping[str, Local] = {}
-        self._checkpointed = now // CHECKPOINT_MS
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
             self._place(p)
         self._compose()
-
-    @property
-    def is_replicated(self) -> bool:
-        return len(self.brokers) > 1
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -129,32 +83,10 @@ class RunningCluster(RunningActors):
         found: GroupCoordinator = self._states[broker][GROUPS].groups
         return found
 
-    def replicas(self, p: str) -> tuple[str, ...]:
-        """Return the brokers that have a partition, its first leader before the others."""
-        return self._replicas[p]
-
-    def in_sync(self, p: str) -> tuple[str, ...]:
-        """Return the ISR of a partition, as the controller has it."""
-        if not self.is_replicated:
-            return self.brokers
-        isr = self._quorum(p).isr
-        return tuple(b for b in self._replicas[p] if b in isr)
-
-    def eligible(self, p: str) -> tuple[str, ...]:
-        """Return the eligible leaders of a partition that are not in its ISR (KIP-966)."""
-        found = self._states[CONTROLLER][PARTITION[p]].eligible if self.is_replicated else ()
-        return tuple(b for b in self._replicas[p] if b in found)
-
-    def told(self, p: str) -> Told:
-        """Return what the controller says of a partition's leader."""
-        found = self._states[CONTROLLER][PARTITION[p]]
-        return Told(found.quorum.leader, found.quorum.leader_epoch, found.last_known)
-
-    @property
-    def fenced(self) -> frozenset[str]:
-        """Return the brokers that the controller does not hear."""
-        found: frozenset[str] = self._states[CONTROLLER][REGISTRATIONS].fenced if self.is_replicated else self.down
-        return found
+    def log(self, p: str, broker: str | None = None) -> PartitionLog:
+        """Return the log of a partition, as its leader has it, or another broker."""
+        log: PartitionLog = self._states[broker or self.leader(p)][LEADER[p]].log
+        return log
 
     def state(self, broker: str) -> Local:
         """Return all that a broker keeps."""
@@ -164,21 +96,6 @@ class RunningCluster(RunningActors):
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
         found: PartitionLog = self._states[broker][LEADER[p]].log
         return found if self.leads(broker, p) else followed_log(self._states[broker], p) or found
-
-    def _quorum(self, p: str) -> Quorum:
-        found: Quorum = self._states[CONTROLLER][PARTITION[p]].quorum
-        return found
-
-    def leader(self, p: str) -> str:
-        """Return the leader of a partition as the controller knows it; of a missing partition, any broker."""
-        if p not in self._replicas or not self.is_replicated:
-            return self.brokers[0]
-        return self._quorum(p).leader or self._replicas[p][0]
-
-    def log(self, p: str, broker: str | None = None) -> PartitionLog:
-        """Return the log of a partition, as its leader has it, or another broker."""
-        log: PartitionLog = self._states[broker or self.leader(p)][LEADER[p]].log
-        return log
 
     def leads(self, broker: str, p: str) -> bool:
         """Say whether a broker serves a partition as its leader."""
@@ -267,101 +184,6 @@ class RunningCluster(RunningActors):
                 self._fire(b, f"{REQUEST_TIMEOUT} {dest}")
         self.send(PartitionsDeleted(gone), self.leader(OFFSETS_PARTITION), DRIVER)
 
-    def elect(self, p: str) -> None:
-        """Let the next member of a partition's ISR lead it; a leader without others leads on in a new epoch."""
-        if not self.is_replicated:
-            (b,) = self.brokers
-            broker = self._broker(b)
-            assert isinstance(broker.log, LocalLog)
-            self._states[b] = broker.log.elected(self._states[b], p)
-            self._settle(())
-        else:
-            isr = self.in_sync(p)
-            leader = self.leader(p)
-            order = self._replicas[p]
-            at = order.index(leader)
-            nexts = [b for b in (*order[at + 1:], *order[:at]) if b in isr and b not in self.absent]
-            self._elect(p, nexts[0] if nexts else leader)
-        self._ask_again()
-
-    def crash(self, broker: str) -> None:
-        """Let a broker lose what is not on its disk. Others lead; it is down until it starts again."""
-        if broker in self.down:
-            return
-        self._stop(broker, flushes=False)
-        self._lost(broker, self.replication.session_timeout_ms)
-
-    def shut_down(self, broker: str) -> None:
-        """Let a broker leave its offices and stop, with all it has on its disk; it is down until it starts again."""
-        if broker in self.down:
-            return
-        if self.is_replicated:
-            self._announce(self._controller().fenced(self._states[CONTROLLER], broker, is_clean=True))
-        self._stop(broker, flushes=True)
-        self._silent.pop(broker, None)
-        self._ask_again()
-
-    def at(self, now: int) -> None:
-        """Let it be a time; what brokers have then is the last checkpoint of their high watermarks."""
-        if now // CHECKPOINT_MS > self._checkpointed:
-            self._checkpoint, self._checkpointed = dict(self._states), now // CHECKPOINT_MS
-        super().at(now)
-
-    def _high_watermarks_as_on_disk(self, broker: str, local: Local) -> Local:
-        """Return a state with the high watermarks of the last checkpoint, 0 if there was none."""
-        before = self._checkpoint.get(broker)
-        for part in local:
-            if isinstance(state := local[part], ReplicaState):
-                saved = before[part].high_watermark if before is not None and part in before else 0
-                local = local.put(part, attrs.evolve(state, high_watermark=min(saved, state.high_watermark)))
-        return local
-
-    def _stop(self, broker: str, flushes: bool) -> None:
-        self.down |= {broker}
-        before = self._states[broker]
-        initial = local = self._broker(broker).initial
-        for part in before:
-            disk = durable(before[part])
-            local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
-        self._states[broker] = local if flushes else self._high_watermarks_as_on_disk(broker, local)
-        self._unanswered = {
-            (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
-        self.held = [message for message in self.held if broker not in (message.source, message.dest)]
-
-    def start(self, broker: str) -> None:
-        """Start a broker that is down, and let it lead again what it led at first."""
-        self.down -= {broker}
-        self._silent.pop(broker, None)
-        self._states[broker] = self._broker(broker).restarted(self._states[broker])
-        self._tell_time(broker)
-        self._settle(())
-        self._ask_again()
-        self._prefer(broker)
-
-    def cut_link(self, links: Collection[Pair]) -> None:
-        """Let these pairs of brokers, and no others, not hear each other."""
-        self.links = frozenset(links)
-        self._deliver_held()
-        self._ask_again()
-
-    def pause(self, brokers: Collection[str]) -> None:
-        """Let these brokers, and no others, take nothing."""
-        before, self.paused = self.paused, frozenset(brokers)
-        for b in sorted(self.paused - before):
-            after = self.replication.session_timeout_ms
-            self._lost(b, PAUSE_MS if after is None else after)
-        self._deliver_held()
-        self._heard(before - self.paused)
-
-    def isolate(self, brokers: Collection[str]) -> None:
-        """Let these brokers, and no others, be cut off from everybody: others lead what they led."""
-        before, self.cut_off = self.cut_off, frozenset(brokers)
-        for b in sorted(self.cut_off - before):
-            self._lost(b, self.replication.session_timeout_ms)
-        self._deliver_held()
-        self._ask_again()
-        self._heard(before - self.cut_off)
-
     # How it is made.
 
     def _place(
@@ -400,62 +222,6 @@ class RunningCluster(RunningActors):
         for name in names:
             self._tell_time(name)
         self._settle(())
-
-    # Elections.
-
-    def _controller(self) -> FailoverController:
-        controller = self._actors[CONTROLLER]
-        assert isinstance(controller, FailoverController)
-        return controller
-
-    def _lost(self, broker: str, after: int | None) -> None:
-        """Let the controller not hear a broker from now on, and find out after a time; None: at once."""
-        if after is None:
-            self._fence(broker)
-        else:
-            self._silent.setdefault(broker, self.now + after)
-
-    def _heard(self, brokers: Collection[str]) -> None:
-        """Let the controller hear brokers again that run: they may lead again."""
-        for b in sorted(frozenset(brokers) - self.absent - self.paused) if self.is_replicated else ():
-            self._silent.pop(b, None)
-            if b in self._states[CONTROLLER][REGISTRATIONS].fenced:
-                self._announce(self._controller().unfenced(self._states[CONTROLLER], b))
-                self._ask_again()
-                self._prefer(b)
-
-    def deadlines(self) -> list[tuple[int, str, str]]:
-        return [*super().deadlines(), *((at, b, SESSION) for b, at in self._silent.items())]
-
-    def _fire(self, name: str, timer: str) -> None:
-        if timer == SESSION:
-            del self._silent[name]
-            self._fence(name)
-        else:
-            super()._fire(name, timer)
-
-    def _fence(self, broker: str, partitions: Collection[str] | None = None) -> None:
-        """Let the controller find out that a broker does not answer: it leaves each ISR and office."""
-        if self.is_replicated:
-            self._announce(self._controller().fenced(self._states[CONTROLLER], broker, partitions))
-            self._ask_again()
-
-    def _elect(self, p: str, broker: str) -> None:
-        self._announce(self._controller().elected(self._states[CONTROLLER], p, broker))
-
-    def _announce(self, turn: Turn[Local]) -> None:
-        """Let the controller take a turn of its own."""
-        self._states[CONTROLLER] = turn.local
-        self._settle(turn.sent)
-
-    def _prefer(self, broker: str) -> None:
-        """Let a broker lead again what it led at first, where it is in sync (`auto.leader.rebalance.enable`)."""
-        moves = self.is_replicated and self.replication.auto_leader_rebalance_enable
-        for p, replicas in self._replicas.items() if moves else ():
-            if replicas[0] == broker and broker in self.in_sync(p) and self.leader(p) != broker:
-                self._elect(p, broker)
-        self._ask_again()
-
 
 def carried_over(before: Local, after: Local) -> Local:
     """Return a state of more or fewer partitions with what another one kept."""

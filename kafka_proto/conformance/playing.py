@@ -14,7 +14,8 @@ import attrs
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
 from kafka_proto.broker.coordinator.role import TRANSACTION_TIMEOUT
 from kafka_proto.broker.versions import BrokerVersion, version_of
-from kafka_proto.cluster.running import Replication, RunningCluster
+from kafka_proto.cluster.failures import Replication
+from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.conformance.player import ClusterMarkers, Player
 from kafka_proto.conformance.requests import field_of, name, request_of
 from kafka_proto.requests import (

@@ -11,7 +11,8 @@ import attrs
 from kafka_proto.broker.failover import PartitionRules
 from kafka_proto.broker.leader.epochs import epochs_of
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.cluster.running import Replication, RunningCluster
+from kafka_proto.cluster.failures import Replication
+from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.conformance.player import Symbols
 from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlayer, Row
 from kafka_proto.conformance.requests import TOPIC, field_of, name, request_of

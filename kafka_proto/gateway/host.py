@@ -14,7 +14,8 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.versions import BrokerVersion, version_of
-from kafka_proto.cluster.running import Replication, RunningCluster
+from kafka_proto.cluster.failures import Replication
+from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE

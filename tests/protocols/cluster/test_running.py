@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kafka_proto.broker.versions import KIP_890_4_4
-from kafka_proto.cluster.running import Replication, RunningCluster
+from kafka_proto.cluster.failures import Replication
+from kafka_proto.cluster.running import RunningCluster
 
 
 def test_what_waits_about_a_deleted_topic_goes_with_it() -> None:
