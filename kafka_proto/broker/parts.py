@@ -5,9 +5,23 @@ Logs are the affair of the broker's log (`logs`); what a role knows of its log i
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
-from harness.model import FrozenMap, Local, Message, Part, Parts, absent_if_none, fresh, ordered, persisted, volatile
+from harness.model import (
+    FrozenMap,
+    Local,
+    Message,
+    Part,
+    Parts,
+    Value,
+    absent_if_none,
+    fresh,
+    ordered,
+    persisted,
+    volatile,
+)
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
@@ -138,5 +152,20 @@ CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
 """By partition."""
 MARKINGS = Part("markings", Markings())
+@attrs.frozen
+class Records:
+    """The log of one partition that is not replicated."""
+
+    committed: tuple[Any, ...] = persisted(default=())
+    under_way: tuple[tuple[Value, Value], ...] = volatile(default=())
+    """Records that are not committed yet, each with its callback."""
+    leader_epoch: int = persisted(default=1)
+    """It grows with each start of the leader."""
+    epoch_starts: tuple[tuple[int, int], ...] | None = persisted(default=None, metadata=absent_if_none())
+    """Each leader epoch with the place of its first record, where clients ask for them."""
+
+
+RECORDS = Parts("log", Records)
+"""By partition: the logs that a broker leads for good."""
 REPLICA = Parts("replica", ReplicaState)
 """By partition: the replicas that a broker hosts, where logs are replicated."""

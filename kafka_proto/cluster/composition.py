@@ -16,11 +16,11 @@ from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TransactionMe
 from kafka_proto.broker.group.role import GroupRole
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import MarkerAnswers, RecordTimes, TopicLeader
-from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
+from kafka_proto.broker.logs.local import LocalLog
 from kafka_proto.broker.logs.replicated import ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import REPLICA, LeaderAndEpoch
+from kafka_proto.broker.parts import RECORDS, REPLICA, LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
 from kafka_proto.broker.versions import BrokerVersion

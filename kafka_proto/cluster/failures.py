@@ -96,7 +96,9 @@ class FailingBrokers(RunningActors):
     @property
     def fenced(self) -> frozenset[str]:
         """Return the brokers that the controller does not hear."""
-        found: frozenset[str] = self._states[CONTROLLER][REGISTRATIONS].fenced if self.is_replicated else self.down
+        if not self.is_replicated:
+            return self.absent
+        found: frozenset[str] = self._states[CONTROLLER][REGISTRATIONS].fenced
         return found
 
     def _quorum(self, p: str) -> Quorum:

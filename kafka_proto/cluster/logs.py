@@ -17,8 +17,7 @@ import attrs
 from harness.model import View
 from kafka_proto.broker.controller import PARTITION, Partition
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TransactionRecord, last_entries
-from kafka_proto.broker.logs.local import RECORDS, Records
-from kafka_proto.broker.parts import LEADER, METADATA, REPLICA
+from kafka_proto.broker.parts import LEADER, METADATA, RECORDS, REPLICA, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.replication.controller import CONTROLLER

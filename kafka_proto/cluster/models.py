@@ -15,8 +15,7 @@ from kafka_proto import broker, clients, log, requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.controller import ClusterController
-from kafka_proto.broker.logs.local import Records
-from kafka_proto.broker.parts import LeaderAndEpoch
+from kafka_proto.broker.parts import LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, consumer

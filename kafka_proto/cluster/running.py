@@ -17,13 +17,12 @@ from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordina
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
-from kafka_proto.broker.leader.epochs import followed_log
+from kafka_proto.broker.leader.epochs import EpochCache, epochs_of, followed_log
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
-from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, Records
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
@@ -55,6 +54,8 @@ class RunningCluster(FailingBrokers):
         """Partitions that are gone, until the driver takes note."""
         self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
         """Clients' topics with their numbers of partitions."""
+        self.configs: FrozenMap[str, FrozenMap[str, str]] = FrozenMap()
+        """The settings that each topic has of its own, which the driver gave it."""
         self.placement: Placement
         """What roles know of names."""
         self.config = config
@@ -96,6 +97,14 @@ class RunningCluster(FailingBrokers):
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
         found: PartitionLog = self._states[broker][LEADER[p]].log
         return found if self.leads(broker, p) else followed_log(self._states[broker], p) or found
+
+    def follows(self, broker: str, p: str) -> bool:
+        """Say whether a broker has a replica of a partition, whoever leads it."""
+        return self.is_replicated and p in self._replicas and broker in self._replicas[p]
+
+    def epochs(self, p: str, broker: str) -> EpochCache:
+        """Return the leader epochs of a partition's log as a broker has it."""
+        return epochs_of(self._states[broker], p, broker, self.log_on(p, broker))
 
     def leads(self, broker: str, p: str) -> bool:
         """Say whether a broker serves a partition as its leader."""
@@ -156,13 +165,14 @@ class RunningCluster(FailingBrokers):
 
     def create_topic(
         self, topic: str, partitions: int, assigned: Mapping[int, tuple[str, ...]] = FrozenMap(), factor: int = -1,
-        rules: PartitionRules | None = None,
+        rules: PartitionRules | None = None, configs: Mapping[str, str] = FrozenMap(),
     ) -> None:
         """Make a topic that is not there; a factor of -1 is the cluster's own. Fenced brokers lead nothing of it."""
         made = tuple(partition_name(topic, index) for index in range(partitions))
         for index, p in enumerate(made):
             self._place(p, assigned.get(index), factor, rules)
         self.topics = self.topics.set(topic, partitions)
+        self.configs = self.configs.set(topic, FrozenMap(configs))
         self._compose()
         for b in self.brokers if self.is_replicated else ():
             if b in self._states[CONTROLLER][REGISTRATIONS].fenced:
@@ -173,7 +183,7 @@ class RunningCluster(FailingBrokers):
         gone = tuple(p for p in self.partitions if topic_of(p) == topic)
         for p in gone:
             del self._replicas[p], self._rules[p]
-        self.topics = self.topics.without(topic)
+        self.topics, self.configs = self.topics.without(topic), self.configs.without(topic)
         self.deleted += gone
         self.held = [m for m in self.held if not (isinstance(m, PartitionMessage) and m.partition in gone)]
         self._compose()
@@ -183,6 +193,14 @@ class RunningCluster(FailingBrokers):
             for dest in sorted(dests):  # no broker is left there to answer
                 self._fire(b, f"{REQUEST_TIMEOUT} {dest}")
         self.send(PartitionsDeleted(gone), self.leader(OFFSETS_PARTITION), DRIVER)
+
+    def configure(self, topic: str, configs: Mapping[str, str], rules: PartitionRules) -> None:
+        """Give a topic settings of its own, which take effect at once."""
+        self.configs = self.configs.set(topic, FrozenMap(configs))
+        for p in self.partitions:
+            if topic_of(p) == topic:
+                self._rule(p, rules)
+        self._compose()
 
     # How it is made.
 
@@ -194,8 +212,11 @@ class RunningCluster(FailingBrokers):
             first = len(self._replicas) % len(self.brokers)
             replicas = in_turn(self.brokers, first, self.factor if factor == -1 else factor)
         self._replicas[p] = replicas
-        rules = rules or PartitionRules(self.replication.min_insync_replicas)
-        self._rules[p] = attrs.evolve(rules, min_insync_replicas=min(rules.min_insync_replicas, len(replicas)))
+        self._rule(p, rules or PartitionRules(self.replication.min_insync_replicas))
+
+    def _rule(self, p: str, rules: PartitionRules) -> None:
+        least = min(rules.min_insync_replicas, len(self._replicas[p]))
+        self._rules[p] = attrs.evolve(rules, min_insync_replicas=least)
 
     def _compose(self) -> None:
         """Make the brokers for the partitions that there are; what they kept, they keep."""
@@ -207,7 +228,7 @@ class RunningCluster(FailingBrokers):
                              record_times=self.record_times, config=self.config) for b in names}
         if not self.is_replicated:
             led = placement.all_partitions
-            held = dict.fromkeys(led, Records(leader_epoch=0))
+            held = dict.fromkeys(led, Records(leader_epoch=0, epoch_starts=((0, 0),)))
             actors, self._states = with_local_logs(roles, dict.fromkeys(led, names[0]), held)
         else:
             hosts = {p: self._replicas[p] for p in placement.all_partitions}

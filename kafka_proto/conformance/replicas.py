@@ -37,8 +37,6 @@ CONFIGURED = Replication(
 """As the recorded clusters were set up; each half of `replica.lag.time.max.ms` the ISR is looked at."""
 STARTED_MS = 3_000
 """When the cluster has started: high watermarks are written to disk each 5 s."""
-STARTS_MS = 4_000
-"""How long a broker takes to start: others notice meanwhile that it is gone."""
 NO_ID = 0
 """What a description of a transaction has in place of a producer id and an epoch, where it is an error."""
 P = name(0)
@@ -46,26 +44,33 @@ P = name(0)
 
 def play_replicated(record: Mapping[str, Any], version: BrokerVersion) -> list[Row]:
     """Return the steps of a record as our brokers answer them. Raises ValueError for a note that means nothing here."""
-    return ReplicatedPlayer(BrokersInProcess(record, version)).play(record)
+    cluster = RunningCluster(version, (), record["brokers"], now=STARTED_MS, replication=CONFIGURED)
+    return ReplicatedPlayer(BrokersInProcess(record, cluster)).play(record)
 
 
 class BrokersInProcess:
     """Brokers with one partition of `T`, in virtual time."""
 
-    def __init__(self, record: Mapping[str, Any], version: BrokerVersion) -> None:
-        self.cluster = RunningCluster(version, (), record["brokers"], now=STARTED_MS, replication=CONFIGURED)
+    starts_ms = 4_000
+    """How long a broker takes to start: others notice meanwhile that it is gone."""
+
+    def __init__(self, record: Mapping[str, Any], cluster: RunningCluster) -> None:
+        self.cluster = cluster
         self.names = self.cluster.brokers
         self.replicas = tuple(record["replicas"])
         self.symbols = Symbols()
         self._tids: dict[str, str] = {}
-        config = record["topic_config"]
+        self.create(record["topic_config"])
+
+    def create(self, config: Mapping[str, str]) -> None:
+        """Make the topic."""
         self.cluster.create_topic(TOPIC, 1, {0: self.replicas}, rules=PartitionRules(
             int(config.get("min.insync.replicas", CONFIGURED.min_insync_replicas)),
             config.get("unclean.leader.election.enable") == "true"))
 
     def do(self, verb: str, broker: str) -> None:
         if verb == "start":
-            self.pass_ms(STARTS_MS)
+            self.pass_ms(self.starts_ms)
         if verb in ("pause", "go_on"):
             self.cluster.pause(self.cluster.paused ^ {broker})
         else:
@@ -75,9 +80,9 @@ class BrokersInProcess:
         given = {"timeout_ms" if field == "timeout" else field: value for field, value in fields.items()}
         tid = given.pop("transactional_id", None)
         if api == "DescribeTransactions":
-            given["transactional_ids"] = [self._named(tid)]
+            given["transactional_ids"] = [self.named(tid)]
         elif "transactional_id" in fields:
-            given["transactional_id"] = self._named(tid)
+            given["transactional_id"] = self.named(tid)
         if api == "DescribeProducers":
             (given["partition"],) = given.pop("partitions")
         request = request_of(api, version, given, self.symbols)
@@ -96,7 +101,7 @@ class BrokersInProcess:
         self.cluster.pass_time(self.cluster.now + milliseconds)
 
     def coordinator(self, transactional_id: str) -> str:
-        tid = self._named(transactional_id)
+        tid = self.named(transactional_id)
         return self.cluster.leader(self.cluster.placement.transaction_partition(tid or ""))
 
     def is_coordinated_by(self, transactional_id: str, broker: str) -> None:
@@ -104,7 +109,8 @@ class BrokersInProcess:
         self._tids[transactional_id] = next(
             tid for tid in names if self.cluster.leader(self.cluster.placement.transaction_partition(tid)) == broker)
 
-    def _named(self, transactional_id: str | None) -> str | None:
+    def named(self, transactional_id: str | None) -> str | None:
+        """Return the transactional id that a record means."""
         return None if transactional_id is None else self._tids.get(transactional_id, transactional_id)
 
     def partition(self) -> Row:
@@ -134,13 +140,16 @@ class BrokersInProcess:
         """Yield batches as a record has them; coordinator epochs of markers count from that of the first, `e`."""
         first: int | None = None
         for batch in batches:
-            values, kind = [str(record) for record in batch.records], "txn" if batch.is_transactional else "plain"
+            values, kind = self.values(batch), "txn" if batch.is_transactional else "plain"
             if batch.marker is not None:
                 first = batch.coordinator_epoch if first is None else first
-                since, kind = batch.coordinator_epoch - first, f"{kind}+ctl"
-                values = [f"{batch.marker}(cE=e{f'+{since}' if since else ''})"]
+                kind, values = f"{kind}+ctl", [marker(batch.marker, batch.coordinator_epoch - first)]
             yield [batch.base_offset, epoch_at(batch.base_offset), self.symbols.producer_name(batch.producer_id),
                    batch.producer_epoch, batch.base_sequence, kind, values]
+
+    def values(self, batch: RecordBatch) -> list[str]:
+        """Return the records of a batch as text."""
+        return [str(record) for record in batch.records]
 
     def _shown(self, api: str, version: int, to: str, found: Any) -> Any:
         """Return a response as a record has it."""
@@ -181,3 +190,8 @@ class BrokersInProcess:
         if shown is None:
             shown = ("error",) if api == "EndTxn" and version < 5 else ("error", "producer_id", "producer_epoch")
         return {field: field_of(found, self.symbols, field) for field in shown}
+
+
+def marker(kind: str, since: int) -> str:
+    """Return a marker as a record has it, whose coordinator epoch is so much above that of the first one there."""
+    return f"{kind}(cE=e{f'+{since}' if since else ''})"

@@ -14,7 +14,6 @@ from typing import Any
 from kafka_proto.conformance.player import Symbols
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.apis.topics import TOPIC_SETTINGS
 from kafka_proto.gateway.codec import has_version
 from kafka_proto.gateway.records import (
     MARKER_KEY,
@@ -38,6 +37,9 @@ which other replica to ask.
 """
 SORTED_BY = ("name", "partition_index")
 MEMBERS = ("member_id", "leader")
+
+COMPARED = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
+"""The settings of topics that records show."""
 
 
 def api_key(name: str, version: int) -> int:
@@ -116,7 +118,7 @@ class Verbatim:
         if name == "records":
             return [[header.base_offset, texts] for header, texts in batches(value)]
         if name == "configs" and value is not None:
-            value = [row for row in value if row["name"] in TOPIC_SETTINGS]
+            value = [row for row in value if row["name"] in COMPARED]
         return self._value(value)
 
     def _value(self, value: Any) -> Any:

@@ -24,6 +24,8 @@ Entries = Mapping[str, TransactionMetadata]
 """What coordinators have of each transactional id."""
 FENCED = {BY_NAME[name].number: name for name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")}
 READ_COMMITTED = 1
+ALL = -1
+"""Acks: what fewer replicas have may be lost."""
 
 
 def answered(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
@@ -42,7 +44,7 @@ def violated(seen: Observed, name: str, reason: str | None) -> Observed:
 def _produced(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
     for topic in response["responses"]:
         for partition in topic["partition_responses"]:
-            if partition["error_code"] == 0:
+            if partition["error_code"] == 0 and request.message["acks"] == ALL:
                 name = partition_name(topic["name"], partition["index"])
                 heard = AcknowledgedBatch(name, partition["base_offset"], transaction)
                 seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(heard))

@@ -19,6 +19,7 @@ import trio
 from harness.model import FrozenMap, Refusal
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.apis.topics import LEGAL_NAME
+from kafka_proto.gateway.configs import with_configs
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
@@ -68,16 +69,17 @@ class KafkaCluster:
     """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
 
     `num_partitions` is for topics that clients make without saying how many; `replication_factor` is by default three,
-    or as many as there are brokers. `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1 at_ms=500`,
-    faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises OSError if no
-    port is free, ValueError for an unknown release or level, Refusal for impossible topics, numbers of brokers or of
-    partitions, or plans.
+    or as many as there are brokers. `config` are settings of brokers by Kafka's names, as
+    `{"broker.session.timeout.ms": "3000"}`. `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1
+    at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises
+    OSError if no port is free, ValueError for an unknown release, level or setting, Refusal for impossible topics,
+    numbers of brokers or of partitions, or plans.
     """
 
     def __init__(
         self, topics: Mapping[str, int] | None = None, *, release: str = NEWEST, transaction_version: int | None = None,
         brokers: int = 1, num_partitions: int = 1, replication_factor: int | None = None, min_insync_replicas: int = 1,
-        faults: str = "", seed: int = 0,
+        config: Mapping[str, str] = FrozenMap(), faults: str = "", seed: int = 0,
     ) -> None:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
         _check("brokers", brokers, inputs.MOST_BROKERS)
@@ -85,9 +87,9 @@ class KafkaCluster:
         factor = min(3, brokers) if replication_factor is None else replication_factor
         _check("replication_factor", factor, brokers)
         _check("min_insync_replicas", min_insync_replicas, factor)
-        self._settings = inputs.Settings(
+        self._settings = with_configs(inputs.Settings(
             release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
-            min_insync_replicas=min_insync_replicas)
+            min_insync_replicas=min_insync_replicas), config)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses an unknown release or level, before anything is started
         self._plan: Iterable[inputs.TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
@@ -195,6 +197,11 @@ class KafkaCluster:
         """Let a broker, as `b1`, crash: its connections end, others lead, until the fault ends."""
         return self._begin("crash", broker=self._broker(broker), for_ms=for_ms)
 
+    def shut_down(self, broker: str, for_ms: int | None = None) -> Fault:
+        """Let a broker shut down as SIGTERM makes it: it leaves its offices first, others lead, until the fault ends.
+        """
+        return self._begin("shut_down", broker=self._broker(broker), for_ms=for_ms)
+
     def partition(self, broker: str, other: str | None = None, for_ms: int | None = None) -> Fault:
         """Cut a broker off from clients and the others, and let others lead; or cut two from each other.
 
@@ -209,7 +216,7 @@ class KafkaCluster:
         return self._begin("partition", broker=one, other=self._broker(other), for_ms=for_ms)
 
     def pause(self, broker: str, for_ms: int | None = None) -> Fault:
-        """Let a broker take nothing, until the fault ends; it stays the leader of what it leads."""
+        """Let a broker take nothing, until the fault ends. After a while others lead, of which it hears last."""
         return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
 
     def elect(self, partition: str = "") -> Fault:

@@ -24,6 +24,7 @@ VIOLATING = Path("out") / "serve.trail.jsonl"
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
     """Serve until SIGTERM or SIGINT; what clients want to know is printed once they can connect."""
     try:
+        from kafka_proto.gateway.configs import with_configs
         from kafka_proto.gateway.host import Host
         from kafka_proto.gateway.inputs import Started
         from kafka_proto.gateway.live_log import told
@@ -46,6 +47,10 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     in_sync = _number(options["--min-insync-replicas"], "--min-insync-replicas", 1, factor, lowest=1)
     settings = Settings(release, level, host, ports=tuple(first + n if first else 0 for n in range(brokers)),
                         num_partitions=each, replication_factor=factor, min_insync_replicas=in_sync)
+    try:
+        settings = with_configs(settings, _configs(options["--config"]))
+    except ValueError as error:
+        raise Refusal(f"--config: {error}") from None
     seed, faults = _number(options["--seed"], "--seed", 0, 10**9 - 1), options["--faults"]
     plan = read_plan(faults, seed, settings) if faults not in (None, FROM_STDIN) else []
     path = Path(options["--trail"]) if options["--trail"] else None
@@ -119,6 +124,13 @@ def _number(given: str | None, option: str, default: int, highest: int, lowest: 
     return int(given)
 
 
+def _configs(given: str | None) -> dict[str, str]:
+    parts = [part.partition("=") for part in (given or "").split(",") if part]
+    if any(not between for _, between, _ in parts):
+        raise Refusal(f"--config should be names with values, as broker.session.timeout.ms=3000, not {given!r}")
+    return {name: value for name, _, value in parts}
+
+
 def _topics(arguments: tuple[str, ...]) -> dict[str, int]:
     found = {}
     for argument in arguments:
@@ -144,6 +156,8 @@ serve = ProtocolCommand(
         CommandOption("--replication-factor", "N", "How many brokers have each partition; without it, three, or all."),
         CommandOption("--min-insync-replicas", "N", "How many of them must be in sync for a write with acks=all; "
                       "without it, one."),
+        CommandOption("--config", "NAME=VALUE,...", "Settings of brokers by Kafka's names, as "
+                      "broker.session.timeout.ms=3000."),
         CommandOption("--num-partitions", "N", "Partitions of a topic that clients make without saying how many; "
                       "without it, one."),
         CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),

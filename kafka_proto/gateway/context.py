@@ -62,8 +62,8 @@ class AskedBroker:
 
     @property
     def there(self) -> tuple[int, ...]:
-        """Return the brokers that are known to be up."""
-        return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.absent)
+        """Return the brokers that the controller hears."""
+        return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.fenced)
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic has that clients know, 0 if the topic does not exist."""
@@ -172,12 +172,17 @@ def each(
 
 
 def at_leader(
-    here: AskedBroker, refusal: Callable[[Error], object], one: Callable[[str, Any], object]
+    here: AskedBroker, refusal: Callable[[Error], object], one: Callable[[str, Any], object], checks: bool = False
 ) -> Callable[[str, int, Any], object]:
-    """Return the request about a partition by its name if the broker leads it, else its refusal, for `each`."""
+    """Return the request about a partition by its name if the broker leads it, else its refusal, for `each`.
+
+    Whether it leads it is seen by the broker itself if it `checks` the leader epoch first.
+    """
 
     def place(topic: str, index: int, partition: Any) -> object:
         wrong = wrong_place(here, topic, index)
+        if wrong is Error.NOT_LEADER_OR_FOLLOWER and checks:
+            wrong = None
         return one(partition_name(topic, index), partition) if wrong is None else Refused(refusal(wrong))
 
     return place

@@ -13,7 +13,7 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import Fields, api_name
 from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Handling
-from kafka_proto.gateway.inputs import Injected
+from kafka_proto.gateway.inputs import STOPPING, Injected
 
 FOREVER = -1
 NO_CONNECTION = -1
@@ -65,8 +65,8 @@ class FaultsUnderWay:
         return tuple(fault for fault in self.lasting if fault.broker == broker and not fault.other)
 
     def is_down(self, broker: int) -> bool:
-        """Say whether a broker crashed and did not start again."""
-        return any(fault.kind == "crash" for fault in self.of_broker(broker))
+        """Say whether a broker was stopped and did not start again."""
+        return any(fault.kind in STOPPING for fault in self.of_broker(broker))
 
     def holds(self, number: int) -> bool:
         """Say whether a fault holds a request back."""

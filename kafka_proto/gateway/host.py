@@ -39,6 +39,7 @@ from kafka_proto.gateway.faults import (
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
     OF_REQUESTS,
+    STOPPING,
     Arrived,
     Close,
     Ended,
@@ -75,7 +76,7 @@ class Host:
         self.settings = settings
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
-            replication=Replication(settings.replication_factor, settings.min_insync_replicas),
+            replication=_replication(settings),
             record_times=record_times,
         )
         for name, partitions in topics.items():
@@ -289,9 +290,9 @@ class Host:
                     self.cluster.elect(p)
             return
         self.faults = attrs.evolve(self.faults, lasting=(*self.faults.lasting, fault))
-        if fault.kind == "crash":
+        if fault.kind in STOPPING:
             for number in self._clients_of(fault.broker):
-                outputs.append(Close(number, f"b{fault.broker} crashed"))
+                outputs.append(Close(number, f"b{fault.broker} {'crashed' if fault.kind == 'crash' else 'shut down'}"))
                 self._forget(number)
             held = tuple(each for each in self.faults.held if each.broker != fault.broker)
             self.faults = attrs.evolve(self.faults, held=held)
@@ -308,9 +309,11 @@ class Host:
                               if fault.kind == kind and not fault.other) for kind in OF_BROKERS}
         for broker in sorted(of["crash"] - self.cluster.down):
             self.cluster.crash(broker)
+        for broker in sorted(of["shut_down"] - self.cluster.down):
+            self.cluster.shut_down(broker)
         self.cluster.isolate(of["partition"])
         self.cluster.pause(of["pause"])
-        for broker in sorted(self.cluster.down - of["crash"]):
+        for broker in sorted(self.cluster.down - of["crash"] - of["shut_down"]):
             self.cluster.start(broker)
 
     def _end(self, number: int, outputs: list[Output]) -> None:
@@ -320,8 +323,11 @@ class Host:
             self.faults, rules=tuple(rule for rule in self.faults.rules if rule.fault.number != number),
             lasting=tuple(fault for fault in self.faults.lasting if fault.number != number))
         for fault in ended:
+            goes_on = not fault.other and not self.faults.of_broker(fault.broker)
+            if fault.kind == "pause" and goes_on:  # it answers what waits in its sockets before it hears the others
+                self._resume(fault.broker, outputs)
             self._silence(fault)
-            if not fault.other and not self.faults.of_broker(fault.broker):
+            if fault.kind != "pause" and goes_on:
                 self._resume(fault.broker, outputs)
         self._release(lambda each: each.number == number, outputs)
 
@@ -374,3 +380,9 @@ class Host:
             self.faults, held=tuple(each for each in self.faults.held if each.connection != number))
         for each in [each for each in self.under_way if each.token[0] == number and each.until != FOREVER]:
             self.under_way.remove(each)
+
+
+def _replication(settings: Settings) -> Replication:
+    names = ("session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
+    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    return Replication(settings.replication_factor, settings.min_insync_replicas, **given)

@@ -9,11 +9,13 @@ from typing import Literal
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 
-FaultKind = Literal["delay", "drop", "lose", "duplicate", "crash", "partition", "pause", "elect"]
+FaultKind = Literal["delay", "drop", "lose", "duplicate", "crash", "shut_down", "partition", "pause", "elect"]
 OF_REQUESTS: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
-OF_BROKERS: tuple[FaultKind, ...] = ("crash", "partition", "pause")
+OF_BROKERS: tuple[FaultKind, ...] = ("crash", "shut_down", "partition", "pause")
+STOPPING: tuple[FaultKind, ...] = ("crash", "shut_down")
+"""Of brokers, those that end their connections."""
 MOST_BROKERS = 9
 MOST_OF_A_TOPIC = 9_999
 """Partitions of one topic."""
@@ -35,6 +37,11 @@ class Settings:
     replication_factor: int = 3
     """Of each partition, as far as there are brokers."""
     min_insync_replicas: int = 1
+    session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of brokers: after which one that does not answer loses its offices. This and the next are as `Replication` says
+    if they are None."""
+    replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -89,8 +96,9 @@ class Injected:
     """A fault begins. Of requests: the `nth` one of a name from now on (0: each), `delay` for a time or until it ends.
 
     `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before. Of
-    brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or without a name all.
-    `partition` cuts a broker off from all others, or with an `other` one these two from each other.
+    brokers: for a time or until it ends; one that is `shut_down` leaves its offices first. `elect` lets the next broker
+    lead a partition, or without a name all. `partition` cuts a broker off from all others, or with an `other` one these
+    two from each other.
     """
 
     number: int

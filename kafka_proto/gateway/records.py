@@ -311,9 +311,11 @@ def at_offset(batch: bytes, base_offset: int, partition_leader_epoch: int) -> by
 
 
 def write_marker(
-    committed: bool, producer_id: int, producer_epoch: int, coordinator_epoch: int, base_offset: int, timestamp: int
+    committed: bool, producer_id: int, producer_epoch: int, coordinator_epoch: int, base_offset: int, timestamp: int,
+    partition_leader_epoch: int,
 ) -> bytes:
     """Return the control batch that ends a transaction (`EndTransactionMarker`): version 0, type 1 for a commit."""
     marker = WireRecord(MARKER_KEY.pack(0, int(committed)), MARKER_VALUE.pack(0, coordinator_epoch))
     return write_batch([marker], base_offset=base_offset, base_timestamp=timestamp, producer_id=producer_id,
-                       producer_epoch=producer_epoch, is_transactional=True, is_control=True, partition_leader_epoch=0)
+                       producer_epoch=producer_epoch, is_transactional=True, is_control=True,
+                       partition_leader_epoch=partition_leader_epoch)

@@ -1,7 +1,7 @@
 """Leader epochs of a replica's log: where each begins, what is of another one, where a reader's log diverges.
 
 `LeaderEpochFileCache`, `Partition.checkCurrentLeaderEpoch` and `readRecords` of Kafka's broker (KIP-101, KIP-320,
-KIP-595). A log that is not replicated is all of the present epoch.
+KIP-595).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from harness.model import Local
-from kafka_proto.broker.parts import REPLICA, known
+from kafka_proto.broker.parts import RECORDS, REPLICA, known
 from kafka_proto.errors import Error
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.replication.records import ReplicaEntry
@@ -52,7 +52,10 @@ class EpochCache:
 def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
     """Return the leader epochs of a broker's replica of a partition; `log` is what it derives from it."""
     if REPLICA[p] not in local:
-        return EpochCache(((known(local, p).leader_epoch, 0),), log.log_end_offset)
+        held = local[RECORDS[p]]
+        return EpochCache(tuple(
+            (epoch, held.committed[place].base_offset if place < len(held.committed) else log.log_end_offset)
+            for epoch, place in held.epoch_starts or ((held.leader_epoch, 0),)), log.log_end_offset)
     state = local[REPLICA[p]]
     starts = tuple(_starts(state.log))
     if state.leader == name and (not starts or starts[-1][0] < state.leader_epoch):

@@ -7,28 +7,12 @@ that is started again leads what it led, in the next epoch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
-from kafka_proto.broker.parts import METADATA, LeaderAndEpoch
+from harness.model import FrozenMap, Local, Turn, Value
+from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
-
-
-@attrs.frozen
-class Records:
-    """The log of one partition."""
-
-    committed: tuple[Any, ...] = persisted(default=())
-    under_way: tuple[tuple[Value, Value], ...] = volatile(default=())
-    """Records that are not committed yet, each with its callback."""
-    leader_epoch: int = persisted(default=1)
-    """It grows with each start of the leader."""
-
-
-RECORDS = Parts("log", Records)
-"""By partition: the logs that a broker leads."""
 
 
 class LocalLog(Log):
@@ -54,8 +38,7 @@ class LocalLog(Log):
 
     def restarted(self, local: Local) -> Local:
         for p in self.led:
-            log = local[RECORDS[p]]
-            local = local.put(RECORDS[p], attrs.evolve(log, leader_epoch=log.leader_epoch + 1))
+            local = local.put(RECORDS[p], in_next_epoch(local[RECORDS[p]]))
         local = local.put(METADATA, attrs.evolve(local[METADATA], known=self.known(local)))
         for p in self.led:
             if self.roles[p].loads_at_once:
@@ -65,10 +48,9 @@ class LocalLog(Log):
 
     def elected(self, local: Local, p: str) -> Local:
         """Return the state in which a broker leads a partition in a new epoch: its role begins anew from the log."""
-        log, metadata = local[RECORDS[p]], local[METADATA]
-        epoch = log.leader_epoch + 1
-        learned = metadata.known.set(p, LeaderAndEpoch(epoch, self.name))
-        local = self.roles[p].resigned(local, p).put(RECORDS[p], attrs.evolve(log, leader_epoch=epoch))
+        log, metadata = in_next_epoch(local[RECORDS[p]]), local[METADATA]
+        learned = metadata.known.set(p, LeaderAndEpoch(log.leader_epoch, self.name))
+        local = self.roles[p].resigned(local, p).put(RECORDS[p], log)
         local = local.put(METADATA, attrs.evolve(metadata, known=learned))
         return self.loaded(local, p, log.committed, len(log.committed)) if self.roles[p].loads_at_once else local
 
@@ -107,3 +89,11 @@ class LocalLog(Log):
     def completed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
         """Run the callback of a committed record."""
         return self.carried_out(self.roles[p].completed(local, p, record, callback))
+
+
+def in_next_epoch(log: Records) -> Records:
+    """Return a log whose leader leads it in the next epoch; an epoch without records is forgotten then."""
+    epoch, place, starts = log.leader_epoch + 1, len(log.committed), log.epoch_starts
+    if starts is not None:
+        starts = (*(start for start in starts if start[1] < place), (epoch, place))
+    return attrs.evolve(log, leader_epoch=epoch, epoch_starts=starts)

@@ -11,6 +11,7 @@ from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.gateway import records
 from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.configs import MAX_MESSAGE
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     NO_ERROR,
@@ -31,8 +32,6 @@ from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
 from kafka_proto.requests import Error
 
 INTERNAL_PARTITIONS = (requests.OFFSETS_PARTITION, requests.TRANSACTION_PARTITION)
-LEADER_EPOCH = 0
-"""Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
 
 def produce(here: AskedBroker, request: WireRequest) -> Handling:
@@ -107,7 +106,7 @@ def _batch(
     error, reason, decisions = Error.NONE, None, here.cluster.version.leader
     ahead = decisions.timestamp_after_max_ms
     try:
-        records.check_batch(data, header, here.settings.max_message_bytes,
+        records.check_batch(data, header, _max_message_bytes(here, topic),
                             None if ahead is None else here.cluster.now + ahead, decisions.takes_append_time)
     except records.BadBatch as bad:
         error, reason = Error[bad.error], str(bad)
@@ -119,8 +118,14 @@ def _batch(
     message = request.message
     return requests.ProduceRequest(
         request.version, message["transactional_id"], message["acks"], requests.partition_name(topic, index), batch,
-        error,
+        error, message["timeout"],
     ), reason
+
+
+def _max_message_bytes(here: AskedBroker, topic: str) -> int:
+    own = here.cluster.configs.get(topic)
+    found = None if own is None else own.get(MAX_MESSAGE)
+    return here.settings.max_message_bytes if found is None else int(found)
 
 
 def _appended(
@@ -164,6 +169,8 @@ def _partition(
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
     index, replica = wanted["partition"], request.message["replica_id"]
     wrong = wrong_place(here, topic, index)
+    if wrong is Error.NOT_LEADER_OR_FOLLOWER and here.cluster.follows(here.name, named(topic, index)):
+        wrong = None  # a consumer may read there, as far as its version can
     if wrong is None and replica >= 0 and (replica == here.asked or replica not in here.settings.brokers):
         wrong = Error.NOT_LEADER_OR_FOLLOWER  # it is no follower of this leader
     if wrong is not None:
@@ -174,20 +181,25 @@ def _partition(
     asked = requests.ConsumerFetchRequest(
         request.version, requests.partition_name(topic, index), wanted["fetch_offset"], level, replica,
         max_batches=bound // records.HEADER.size + 1, min_bytes=0,
+        current_leader_epoch=wanted.get("current_leader_epoch"), last_fetched_epoch=wanted.get("last_fetched_epoch"),
     )
     response: requests.ConsumerFetchResponse
     (response,) = yield (asked,)
     out, kept = bytearray(), 0
+    epochs = here.cluster.epochs(asked.partition, here.name)
     for batch in response.batches:
-        data = as_bytes(batch)
+        data = as_bytes(batch, epochs.at(batch.base_offset))
         if len(out) + len(data) > bound and (out or not is_first):
             break
         out += data
         kept += 1
     if 0 < kept < len(response.batches):
         (response,) = yield (attrs.evolve(asked, max_batches=kept),)
-    listed = response.aborted_transactions
+    listed, end = response.aborted_transactions, response.diverging_epoch
+    diverging = {} if end is None else {
+        "diverging_epoch": {"epoch": end.leader_epoch, "end_offset": end.end_offset}}
     return {
+        **diverging,
         "partition_index": index, "error_code": number(response.error), "high_watermark": response.high_watermark,
         "last_stable_offset": response.last_stable_offset, "log_start_offset": response.log_start_offset,
         "aborted_transactions": None if listed is None else tuple(
@@ -196,12 +208,12 @@ def _partition(
     }, len(out)
 
 
-def as_bytes(batch: RecordBatch) -> bytes:
+def as_bytes(batch: RecordBatch, leader_epoch: int) -> bytes:
     """Return a batch of a log as a client reads it."""
     if batch.marker is not None:
         return records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
-                                    batch.coordinator_epoch, batch.base_offset, batch.timestamp)
-    return records.at_offset(data_of(batch), batch.base_offset, LEADER_EPOCH)
+                                    batch.coordinator_epoch, batch.base_offset, batch.timestamp, leader_epoch)
+    return records.at_offset(data_of(batch), batch.base_offset, leader_epoch)
 
 
 def data_of(batch: RecordBatch) -> bytes:
@@ -230,12 +242,25 @@ def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:
     level = requests.IsolationLevel.READ_COMMITTED if committed else requests.IsolationLevel.READ_UNCOMMITTED
 
     def fields(topic: str, index: int, response: Any) -> Fields:
-        epoch = here.cluster.known(here.name, requests.partition_name(topic, index)).leader_epoch
-        return told(response, leader_epoch=epoch if response.offset >= 0 else -1)
+        return told(response, leader_epoch=-1 if response.leader_epoch is None else response.leader_epoch)
 
     one = at_leader(here, requests.ListOffsetsResponse, lambda name, partition: requests.ListOffsetsRequest(
-        request.version, name, partition["timestamp"], level, request.message["replica_id"]))
+        request.version, name, partition["timestamp"], level, request.message["replica_id"],
+        partition.get("current_leader_epoch")), checks=True)
     return {"topics": (yield from each(request.message["topics"], "partitions", one, fields))}
+
+
+def offset_for_leader_epoch(here: AskedBroker, request: WireRequest) -> Handling:
+    """Say where each partition's log leaves a leader epoch."""
+    asked = [{"name": topic["topic"], "partitions": [
+        {**partition, "partition_index": partition["partition"]} for partition in topic["partitions"]]}
+        for topic in request.message["topics"]]
+    one = at_leader(
+        here, requests.OffsetForLeaderEpochResponse, lambda name, partition: requests.OffsetForLeaderEpochRequest(
+            request.version, name, partition["leader_epoch"], partition.get("current_leader_epoch")), checks=True)
+    found = yield from each(asked, "partitions", one)
+    return {"topics": tuple({"topic": topic["name"], "partitions": tuple(
+        {**row, "partition": row["partition_index"]} for row in topic["partitions"])} for topic in found)}
 
 
 def delete_records(here: AskedBroker, request: WireRequest) -> Handling:

@@ -1,26 +1,27 @@
-"""Metadata, FindCoordinator, DescribeCluster, DescribeConfigs, CreateTopics, DeleteTopics."""
+"""Metadata, FindCoordinator, DescribeCluster, DescribeConfigs, IncrementalAlterConfigs, CreateTopics, DeleteTopics."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig
+from kafka_proto.gateway import configs
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, AskedBroker, at_once, code, number_of
 from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-DEFAULT_CONFIG, STATIC_BROKER_CONFIG = 5, 4
+TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 4, 5
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""What is done to a setting."""
 GROUP, TRANSACTION = 0, 1
 """Types of keys that are coordinated. The next one is that of share groups, from version 6 on (KIP-932)."""
 CLUSTER_TOPIC = "__cluster_metadata"
 TOPIC, BROKER = 2, 4
 """Types of resources that have settings."""
-TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
-"""The settings that topics have here; they cannot be changed."""
 
 
 @at_once
@@ -63,12 +64,13 @@ def _room(here: AskedBroker) -> int:
 
 def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
     p = partition_name(topic, index)
-    replicas = here.cluster.replicas(p)
-    return {"partition_index": index, "leader_id": here.leader(p),
+    replicas, leader = here.cluster.replicas(p), here.leader(p)
+    return {"partition_index": index, "leader_id": leader,
+            "error_code": NO_ERROR if leader >= 0 else code("LEADER_NOT_AVAILABLE"),
             "leader_epoch": here.cluster.known(here.name, p).leader_epoch,
             "replica_nodes": tuple(map(number_of, replicas)),
             "isr_nodes": tuple(map(number_of, here.cluster.in_sync(p))),
-            "offline_replicas": tuple(number_of(b) for b in replicas if b in here.cluster.absent)}
+            "offline_replicas": tuple(number_of(b) for b in replicas if b in here.cluster.fenced)}
 
 
 @at_once
@@ -100,12 +102,10 @@ def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
 
 @at_once
 def create_topics(here: AskedBroker, request: WireRequest) -> Fields:
-    """Make topics. Settings of a topic are refused: there are none here."""
+    """Make topics, with settings of their own."""
     before, results = frozenset(here.cluster.topics), []
     asked = request.message["topics"]
     names = Counter(topic["name"] for topic in asked)
-    settings = tuple({"name": name, "value": value, "read_only": False, "config_source": DEFAULT_CONFIG}
-                     for name, value in _topic_settings(here).items())
     for topic in {topic["name"]: topic for topic in asked}.values():
         partitions = len(topic["assignments"]) or topic["num_partitions"]
         if partitions == -1:
@@ -117,10 +117,12 @@ def create_topics(here: AskedBroker, request: WireRequest) -> Fields:
             results.append({"name": topic["name"], "error_code": code(error), "error_message": reason,
                             "num_partitions": -1, "replication_factor": -1, "configs": ()})
             continue
+        own = {row["name"]: row["value"] for row in topic["configs"]}
         if not request.message["validate_only"]:
-            here.cluster.create_topic(topic["name"], partitions, _assigned(topic), topic["replication_factor"])
+            here.cluster.create_topic(topic["name"], partitions, _assigned(topic), topic["replication_factor"],
+                                      configs.rules_of(here.settings, own), own)
         results.append({"name": topic["name"], "error_code": NO_ERROR, "num_partitions": partitions,
-                        "replication_factor": _factor(here, topic), "configs": settings})
+                        "replication_factor": _factor(here, topic), "configs": tuple(_described(here, own))})
     return {"topics": tuple(results)}
 
 
@@ -151,8 +153,9 @@ def _refused(here: AskedBroker, before: Collection[str], topic: Fields, partitio
         return "TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists."
     if (other := _alike(before, name)) is not None:
         return "INVALID_TOPIC_EXCEPTION", f"Topic '{name}' collides with existing topic: {other}"
-    if topic["configs"]:
-        return "INVALID_CONFIG", "topics have no settings of their own here"
+    for row in topic["configs"]:
+        if (reason := configs.wrong(row["name"], row["value"])) is not None:
+            return "INVALID_CONFIG", reason
     if topic["assignments"]:
         if factor != -1 or topic["num_partitions"] != -1:
             return "INVALID_REQUEST", "replicas are assigned: their factor and the number of partitions have to be -1"
@@ -185,9 +188,48 @@ def _misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str
     return None
 
 
-def _topic_settings(here: AskedBroker) -> dict[str, str]:
-    values = "delete", str(here.settings.max_message_bytes), "CreateTime", str(here.settings.min_insync_replicas)
-    return dict(zip(TOPIC_SETTINGS, values, strict=True))
+def _described(here: AskedBroker, own: Mapping[str, str]) -> Iterator[Fields]:
+    """Yield the settings of a topic, as responses have them."""
+    for name, value in configs.of_topic(here.settings, own).items():
+        source = TOPIC_CONFIG if name in own else DEFAULT_CONFIG
+        yield {"name": name, "value": value, "read_only": False, "config_source": source}
+
+
+@at_once
+def incremental_alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
+    """Change settings of topics one by one (KIP-339); those of brokers cannot be changed here."""
+    results = []
+    for resource in request.message["resources"]:
+        kind, name = resource["resource_type"], resource["resource_name"]
+        own, error, reason = _altered(here, kind, name, resource["configs"])
+        if error == "NONE" and not request.message["validate_only"]:
+            here.cluster.configure(name, own, configs.rules_of(here.settings, own))
+        results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
+                        "resource_name": name})
+    return {"responses": tuple(results)}
+
+
+def _altered(
+    here: AskedBroker, kind: int, name: str, changes: Iterable[Fields]
+) -> tuple[dict[str, str], str, str | None]:
+    """Return the settings of a topic after changes, the error, and its reason."""
+    if kind != TOPIC:
+        return {}, "INVALID_REQUEST", "settings of brokers cannot be changed here"
+    if name not in here.cluster.topics:
+        return {}, "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{name}' does not exist."
+    own = dict(here.cluster.configs.get(name, {}))
+    for change in changes:
+        key, value, kept = change["name"], change["value"], change["config_operation"]
+        if kept in (APPEND, SUBTRACT):
+            before = [part for part in configs.of_topic(here.settings, own).get(key, "").split(",") if part != value]
+            value, kept = ",".join([*before, value] if kept == APPEND else before), SET
+        if kept == DELETE and key in configs.OF_TOPICS:
+            own.pop(key, None)
+        elif (reason := configs.wrong(key, value)) is not None:
+            return {}, "INVALID_CONFIG", reason
+        else:
+            own[key] = value
+    return own, "NONE", None
 
 
 @at_once
@@ -210,20 +252,20 @@ def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
     results = []
     for resource in request.message["resources"]:
         kind, name = resource["resource_type"], resource["resource_name"]
-        known: dict[str, str] = {}
+        rows: Iterable[Fields] = ()
         error = "NONE"
         if kind == TOPIC:
             error = "NONE" if name in here.cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
-            known = _topic_settings(here)
+            rows = _described(here, here.cluster.configs.get(name, {}))
         elif kind == BROKER and name in map(str, here.settings.brokers):
             known = {"auto.create.topics.enable": str(here.settings.auto_create_topics_enable).lower(),
                      "group.initial.rebalance.delay.ms": "0", "num.partitions": str(here.settings.num_partitions),
                      "transaction.max.timeout.ms": str(CoordinatorConfig().transaction_max_timeout_ms)}
+            rows = ({"name": key, "value": value, "read_only": True, "config_source": STATIC_BROKER_CONFIG}
+                    for key, value in known.items())
         else:
             error = "INVALID_REQUEST"
         keys = resource["configuration_keys"]
-        source = DEFAULT_CONFIG if kind == TOPIC else STATIC_BROKER_CONFIG
-        rows = tuple({"name": key, "value": value, "read_only": True, "config_source": source}
-                     for key, value in known.items() if error == "NONE" and (keys is None or key in keys))
-        results.append({"error_code": code(error), "resource_type": kind, "resource_name": name, "configs": rows})
+        chosen = tuple(row for row in rows if error == "NONE" and (keys is None or row["name"] in keys))
+        results.append({"error_code": code(error), "resource_type": kind, "resource_name": name, "configs": chosen})
     return {"results": tuple(results)}

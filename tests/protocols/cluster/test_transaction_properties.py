@@ -21,9 +21,8 @@ from kafka_proto.broker.coordinator.transaction import (
 )
 from kafka_proto.broker.ghosts import Cause, offset
 from kafka_proto.broker.group.coordinator import GroupCoordinator, OffsetRecord, load, replay
-from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.messages import Response
-from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, LeaderState
+from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, LeaderState, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.consumer import Consumer, ReaderState
 from kafka_proto.clients.producer import Producer, ProducerStatus

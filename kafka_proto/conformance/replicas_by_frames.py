@@ -1,0 +1,209 @@
+"""Records of clusters of three brokers, played by frames of Kafka's protocol on a host without sockets.
+
+Requests and responses are those of the wire; what a broker has on its disk, and what the controller knows, is looked at
+in the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.conformance.odd_batches import batch_of
+from kafka_proto.conformance.player import LEVELS
+from kafka_proto.conformance.replicas import CONFIGURED, NO_ID, STARTED_MS, BrokersInProcess, marker
+from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlayer, Row
+from kafka_proto.conformance.requests import TOPIC
+from kafka_proto.conformance.verbatim import api_key, batches
+from kafka_proto.errors import NAMES
+from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.host import Arrived, Close, Ended, Host, Injected, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Input, Settings
+from kafka_proto.gateway.records import MARKER_VALUE, read_records, split
+from kafka_proto.log import RecordBatch
+
+MOST = 2**20
+CREATE_TOPICS_VERSION = 5
+
+
+def play_by_frames(record: Mapping[str, Any], version: BrokerVersion) -> list[Row]:
+    """Return the steps of a record as brokers of its release and level answer them."""
+    return ReplicatedPlayer(BrokersByFrames(record, version)).play(record)
+
+
+class BrokersByFrames(BrokersInProcess):
+    """A host with three brokers, a connection for each request."""
+
+    def __init__(self, record: Mapping[str, Any], version: BrokerVersion) -> None:
+        self._now = STARTED_MS
+        self._host = Host(Settings(
+            record["broker_version"], record["transaction_version"], ports=(0,) * record["brokers"],
+            min_insync_replicas=CONFIGURED.min_insync_replicas, session_timeout_ms=CONFIGURED.session_timeout_ms,
+            replica_lag_time_max_ms=CONFIGURED.replica_lag_time_max_ms, auto_leader_rebalance_enable=False,
+        ), {}, self._now, version)
+        self._connections = self._begun = 0
+        self._faults: dict[str, int] = {}
+        """By broker: the number of the fault that it has."""
+        self._written: dict[int, bytes] = {}
+        self._closed: dict[int, str] = {}
+        super().__init__(record, self._host.cluster)
+
+    def create(self, config: Mapping[str, str]) -> None:
+        ids = tuple(int(b[1:]) for b in self.replicas)
+        self._wait("b1", "CreateTopics", CREATE_TOPICS_VERSION, {"timeout": 10_000, "validate_only": False, "topics": ({
+            "name": TOPIC, "num_partitions": -1, "replication_factor": -1,
+            "assignments": ({"partition_index": 0, "broker_ids": ids},),
+            "configs": tuple({"name": name, "value": value} for name, value in config.items())},)})
+
+    def do(self, verb: str, broker: str) -> None:
+        if verb == "start":
+            self.pass_ms(self.starts_ms)
+        if broker in self._faults:
+            self._take(Ended(self._faults.pop(broker), self._now))
+        else:
+            self._begun += 1
+            self._faults[broker] = self._begun
+            self._take(Injected(self._begun, verb, self._now, broker=int(broker[1:])))
+
+    def pass_ms(self, milliseconds: int) -> None:
+        until = self._now + milliseconds
+        while (due := self._host.deadline) is not None and due < until:
+            self._now = max(due, self._now + 1)
+            self._take(Passed(self._now))
+        self._now = until
+        self._take(Passed(until))
+
+    def send(self, to: str, api: str, version: int, fields: Mapping[str, Any]) -> Callable[[], Any]:
+        message = self._message(api, fields)
+        connection = self._sent(to, api, version, message)
+        return lambda: self._read(api, self._answered(connection, api, version))
+
+    def _take(self, given: Input) -> None:
+        for output in self._host.take(given):
+            if isinstance(output, Write):
+                self._written[output.connection] = self._written.get(output.connection, b"") + output.data
+            elif isinstance(output, Close):
+                self._closed[output.connection] = output.reason
+
+    def _sent(self, to: str, api: str, version: int, message: Mapping[str, Any]) -> int:
+        self._connections += 1
+        self._take(Opened(self._connections, self._now, int(to[1:])))
+        self._take(Arrived(self._connections, request_bytes(api_key(api, version), version, message), self._now))
+        return self._connections
+
+    def _answered(self, connection: int, api: str, version: int) -> dict[str, Any]:
+        """Return the response on a connection; time passes until it comes. Raises ConnectionError without one."""
+        for _ in range(0, MOST_MS, STEP_MS):
+            if connection in self._written:
+                return read_response(self._written.pop(connection)[SIZE:], api_key(api, version), version)[1]
+            if connection in self._closed:
+                break
+            self.pass_ms(STEP_MS)
+        raise ConnectionError(f"no answer to {api}: {self._closed.get(connection, 'it waits')}")
+
+    def _wait(self, to: str, api: str, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
+        return self._answered(self._sent(to, api, version, message), api, version)
+
+    def _message(self, api: str, f: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the message of a record's request."""
+        owner = {"transactional_id": self.named(f.get("transactional_id")), "producer_epoch": f.get("producer_epoch"),
+                 "producer_id": self.symbols.producer_id(f.get("producer_id", -1))}
+        epochs = {name: f[name] for name in ("current_leader_epoch", "last_fetched_epoch") if name in f}
+        match api:
+            case "Produce":
+                batch = batch_of({**f, "bytes": {}}, owner, self._now)
+                return {"transactional_id": owner["transactional_id"], "acks": f["acks"], "timeout": f["timeout"],
+                        "topic_data": _topics("partition_data", {"index": 0, "records": batch})}
+            case "Fetch":
+                wanted = {"partition": 0, "fetch_offset": f["fetch_offset"], "partition_max_bytes": MOST, **epochs}
+                return {"max_wait": 0, "min_bytes": 0, "max_bytes": MOST, "session_epoch": -1,
+                        "isolation_level": LEVELS.index(f["isolation_level"]),
+                        "topics": _topics("partitions", wanted, name="topic")}
+            case "ListOffsets":
+                return {"replica_id": -1, "isolation_level": LEVELS.index(f["isolation_level"]), "topics": _topics(
+                    "partitions", {"partition_index": 0, "timestamp": f["timestamp"], **epochs})}
+            case "OffsetForLeaderEpoch":
+                return {"replica_id": -1, "topics": _topics(
+                    "partitions", {"partition": 0, "leader_epoch": f["leader_epoch"], **epochs}, name="topic")}
+            case "InitProducerId":
+                return {**owner, "transaction_timeout": f["transaction_timeout"]}
+            case "EndTxn":
+                return {**owner, "committed": f["committed"]}
+            case "AddPartitionsToTxn":
+                one = {**owner, "topics": _topics("partitions", *f["partitions"])}
+                return {f"v3_and_below_{key}": value for key, value in one.items()}
+            case "DescribeTransactions":
+                return {"transactional_ids": (owner["transactional_id"],)}
+            case "DescribeProducers":
+                return {"topics": _topics("partition_indexes", *f["partitions"])}
+        raise KeyError(api)
+
+    def _read(self, api: str, found: Mapping[str, Any]) -> Any:
+        """Return a response as a record has it."""
+        match api:
+            case "Produce":
+                (row,) = found["responses"][0]["partition_responses"]
+                return {"error": NAMES[row["error_code"]], "base_offset": row["base_offset"]}
+            case "Fetch":
+                (row,) = found["responses"][0]["partitions"]
+                end, failed = row["diverging_epoch"], row["error_code"] != 0
+                listed = row["aborted_transactions"]
+                return {
+                    "error": NAMES[row["error_code"]], "high_watermark": row["high_watermark"],
+                    "last_stable_offset": row["last_stable_offset"], "log_start_offset": row["log_start_offset"],
+                    "aborted_transactions": None if failed or listed is None else [
+                        {"producer_id": self.symbols.producer_name(txn["producer_id"]),
+                         "first_offset": txn["first_offset"]} for txn in listed],
+                    "records": list(self._read_rows(row["records"])),
+                    "diverging_epoch": None if not isinstance(end, Mapping) else {
+                        "epoch": end["epoch"], "end_offset": end["end_offset"]}, "current_leader": None}
+            case "ListOffsets" | "OffsetForLeaderEpoch":
+                (row,) = found["topics"][0]["partitions"]
+                return {"error": NAMES[row["error_code"]], **{
+                    field: row[field] for field in ("timestamp", "offset", "leader_epoch", "end_offset")
+                    if field in row}}
+            case "AddPartitionsToTxn":
+                rows = found["results_by_topic_v3_and_below"][0]["results_by_partition"]
+                return {"errors": {str(row["partition_index"]): NAMES[row["partition_error_code"]] for row in rows}}
+            case "DescribeProducers":
+                (row,) = found["topics"][0]["partitions"]
+                return [{**{field: p[field] for field in (
+                    "producer_epoch", "last_sequence", "coordinator_epoch", "current_txn_start_offset")},
+                    "producer_id": self.symbols.producer_name(p["producer_id"])} for p in row["active_producers"]]
+            case "DescribeTransactions":
+                (row,) = found["transaction_states"]
+                failed = row["error_code"] != 0
+                return {
+                    "error": NAMES[row["error_code"]], "transaction_state": row["transaction_state"],
+                    "producer_id": self.symbols.producer_name(NO_ID if failed else row["producer_id"]),
+                    "producer_epoch": 0 if failed else row["producer_epoch"],
+                    "topics": [{"topic": topic["topic"], "partitions": list(topic["partitions"])}
+                               for topic in row["topics"]]}
+        given = {field: found[field] for field in ("producer_epoch",) if field in found}
+        if "producer_id" in found:
+            given["producer_id"] = self.symbols.producer_name(found["producer_id"])
+        return {"error": NAMES[found["error_code"]], **given}
+
+    def _read_rows(self, data: bytes | None) -> Iterator[list[Any]]:
+        first: int | None = None
+        for batch, (header, texts) in zip(split(data or b""), batches(data), strict=True):
+            kind = "txn" if header.is_transactional else "plain"
+            if header.is_control:
+                (record,) = read_records(batch, header)
+                epoch = MARKER_VALUE.unpack(record.value or b"")[1]
+                first = epoch if first is None else first
+                kind, texts = f"{kind}+ctl", [marker(texts[0], epoch - first)]
+            yield [header.base_offset, header.partition_leader_epoch, self.symbols.producer_name(header.producer_id),
+                   header.producer_epoch, header.base_sequence, kind, texts]
+
+    def values(self, batch: RecordBatch) -> list[str]:
+        if batch.marker is not None:
+            return []
+        ((_, texts),) = batches(batch.records[0].data)
+        return texts
+
+
+def _topics(inner: str, *rows: Any, name: str = "name") -> tuple[dict[str, Any], ...]:
+    return ({name: TOPIC, inner: rows},)

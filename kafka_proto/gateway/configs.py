@@ -1,0 +1,122 @@
+"""Settings of topics and brokers by Kafka's names: what they are without being set, what they may be, what they change.
+
+Only some of them change something here: `min.insync.replicas`, `unclean.leader.election.enable` and `max.message.bytes`
+of a topic, and those of `OF_BROKERS`. When records are deleted, compacted or flushed Kafka does not promise, and it is
+never here. `TopicConfig` and `AbstractKafkaConfig` have the names and defaults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from kafka_proto.broker.failover import PartitionRules
+from kafka_proto.gateway.inputs import Settings
+
+Check = Callable[[str], bool]
+LARGEST = 2**63 - 1
+MIN_INSYNC, UNCLEAN, MAX_MESSAGE = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
+
+
+def number(lowest: int, highest: int = LARGEST) -> Check:
+    """Return what says whether a text is a whole number from one to another."""
+    return lambda text: re.fullmatch(r"-?[0-9]{1,19}", text) is not None and lowest <= int(text) <= highest
+
+
+def one_of(*values: str) -> Check:
+    return lambda text: text in values
+
+
+def listed(*values: str) -> Check:
+    """Return what says whether a text is some of the values, with commas between them."""
+    return lambda text: bool(text) and all(part.strip() in values for part in text.split(","))
+
+
+def ratio(text: str) -> bool:
+    return re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None
+
+
+TRUTH = one_of("true", "false")
+OF_TOPICS: Mapping[str, tuple[str, Check]] = {
+    "cleanup.policy": ("delete", listed("delete", "compact")),
+    "compression.gzip.level": ("-1", number(-1, 9)),
+    "compression.lz4.level": ("9", number(1, 17)),
+    "compression.type": ("producer", one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+    "compression.zstd.level": ("3", number(-131_072, 22)),
+    "delete.retention.ms": ("86400000", number(0)),
+    "file.delete.delay.ms": ("60000", number(0)),
+    "flush.messages": (str(LARGEST), number(1)),
+    "flush.ms": (str(LARGEST), number(0)),
+    "follower.replication.throttled.replicas": ("", lambda text: True),
+    "index.interval.bytes": ("4096", number(0, 2**31 - 1)),
+    "leader.replication.throttled.replicas": ("", lambda text: True),
+    "local.retention.bytes": ("-2", number(-2)),
+    "local.retention.ms": ("-2", number(-2)),
+    "max.compaction.lag.ms": (str(LARGEST), number(1)),
+    MAX_MESSAGE: ("1048588", number(0, 2**31 - 1)),
+    "message.timestamp.after.max.ms": ("3600000", number(0)),
+    "message.timestamp.before.max.ms": (str(LARGEST), number(0)),
+    "message.timestamp.type": ("CreateTime", one_of("CreateTime")),
+    "min.cleanable.dirty.ratio": ("0.5", ratio),
+    "min.compaction.lag.ms": ("0", number(0)),
+    MIN_INSYNC: ("1", number(1, 2**31 - 1)),
+    "preallocate": ("false", TRUTH),
+    "remote.storage.enable": ("false", one_of("false")),
+    "retention.bytes": ("-1", number(-1)),
+    "retention.ms": ("604800000", number(-1)),
+    "segment.bytes": ("1073741824", number(14, 2**31 - 1)),
+    "segment.index.bytes": ("10485760", number(4, 2**31 - 1)),
+    "segment.jitter.ms": ("0", number(0)),
+    "segment.ms": ("604800000", number(1)),
+    UNCLEAN: ("false", TRUTH),
+}
+"""By name: the default, and which values a topic may have."""
+OF_BROKERS: Mapping[str, tuple[str, Check]] = {
+    "auto.create.topics.enable": ("auto_create_topics_enable", TRUTH),
+    "auto.leader.rebalance.enable": ("auto_leader_rebalance_enable", TRUTH),
+    "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
+    "message.max.bytes": ("max_message_bytes", number(0, 2**31 - 1)),
+    "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),
+}
+"""By name: the field of `Settings`, and which values there may be."""
+
+
+def wrong(name: str, value: str | None) -> str | None:
+    """Return what is wrong with a setting of a topic; None if there is such a one."""
+    if name not in OF_TOPICS:
+        return f"Unknown topic config name: {name}"
+    if value is None:
+        return f"Null value not supported for topic configs: {name}"
+    if not OF_TOPICS[name][1](value):
+        return f"Invalid value {value} for configuration {name}"
+    return None
+
+
+def of_topic(settings: Settings, own: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings of a topic, its own before those of the cluster."""
+    found = {name: default for name, (default, _) in OF_TOPICS.items()}
+    found |= {MIN_INSYNC: str(settings.min_insync_replicas), MAX_MESSAGE: str(settings.max_message_bytes)}
+    return {**found, **own}
+
+
+def rules_of(settings: Settings, own: Mapping[str, str]) -> PartitionRules:
+    """Return what elections and writes of a topic's partitions depend on."""
+    known = of_topic(settings, own)
+    return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true")
+
+
+def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:
+    """Return settings of a cluster with some of its brokers' settings. Raises ValueError, with one sentence."""
+    given: dict[str, Any] = {}
+    for name, value in configs.items():
+        if name not in OF_BROKERS:
+            raise ValueError(f"there is no setting {name!r} here; there are {', '.join(OF_BROKERS)}")
+        field, is_one = OF_BROKERS[name]
+        if not is_one(value):
+            raise ValueError(f"{name} cannot be {value!r}; expected "
+                             + ("true or false" if is_one is TRUTH else "a number of at least 1"))
+        given[field] = value == "true" if is_one is TRUTH else int(value)
+    return attrs.evolve(settings, **given)
