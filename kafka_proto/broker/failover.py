@@ -59,6 +59,18 @@ class FailoverController(ClusterController):
     def least(self, p: str) -> int:
         return self.rules[p].min_insync_replicas
 
+    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
+        """Take a message as ever, but that a broker which is fenced, or shuts down, is let into no ISR (KIP-841)."""
+        if isinstance(message, messages.AlterPartitionRequest) and message.partition is not None:
+            q = local[PARTITION[message.partition]].quorum
+            if not (message.new_isr - q.isr).isdisjoint(local[REGISTRATIONS].fenced):
+                answer = messages.AlterPartitionResponse(
+                    Error.INELIGIBLE_REPLICA, q.leader_epoch, q.isr, q.partition_epoch, message.partition_epoch,
+                    message.broker_epochs, source=self.name, dest=message.source, partition=message.partition)
+                yield Turn("ReceiveAlterPartitionRequest", (message.source,), local, (answer,))
+                return
+        yield from super().on_message(local, message)
+
     def fenced(
         self, local: Local, b: str, partitions: Iterable[str] | None = None, is_clean: bool = False
     ) -> Turn[Local]:

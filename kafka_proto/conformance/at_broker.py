@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.model import Refusal
 from kafka_proto.conformance.player import OF_MARKERS, ClusterMarkers, HeldMarkers, kind_of
-from kafka_proto.conformance.playing import RecordVerdict, differences, judge
+from kafka_proto.conformance.playing import RecordVerdict, differences, is_of_a_cluster, judge
 from kafka_proto.conformance.situations import MOST_PAUSES, PAUSE_MS, Situation
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
@@ -29,6 +29,8 @@ GROUP, TRANSACTION = 0, 1
 
 def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
     """Return why a situation is not played over the wire, or None."""
+    if is_of_a_cluster(record):
+        return "brokers of a cluster are stopped in it"
     kinds = {kind_of(step)[0] for step in record["steps"]}
     if markers is None and kinds & OF_MARKERS:
         return "a marker is held between brokers"

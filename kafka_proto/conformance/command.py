@@ -20,10 +20,12 @@ from kafka_proto.conformance.playing import (
     FEWEST_REPLICATED,
     MOST_REPLICATED,
     RecordVerdict,
+    is_of_a_cluster,
     is_of_the_wire,
     judge,
     play,
 )
+from kafka_proto.conformance.replicated import check_note
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
 FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}
@@ -102,7 +104,7 @@ def _loaded(
     for record in records:
         for number, step in enumerate(record["steps"], 1):
             try:
-                kind_of(step)
+                check_note(step) if is_of_a_cluster(record) else kind_of(step)
             except ValueError as error:
                 raise Refusal(f"step {number} of {record['situation']}: {error}; "
                               "docs/reference/conformance.md says which notes there are") from None

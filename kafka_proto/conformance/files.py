@@ -13,6 +13,8 @@ VARIABLE = "KAFKA_PROTO_GROUND_TRUTH"
 NEEDED = ("situation", "broker_version", "transaction_version", "family", "steps")
 OF_A_SCRIPT = ("situation", "family", "steps")
 """What is needed of a record that is to be played on a broker for the first time."""
+OF_CLUSTERS = "cluster"
+"""The family of records of clusters of three brokers, in which requests of several kinds of clients are."""
 FORMAT = 1
 
 
@@ -48,6 +50,8 @@ def load(path: Path, needed: tuple[str, ...] = NEEDED) -> list[dict[str, Any]]:
     if not isinstance(records, list):
         raise BadFile(f'{path} holds no recorded situations: expected {{"meta": ..., "records": [...]}}')
     for number, record in enumerate(records, 1):
+        if isinstance(record, dict) and "replicas" in record:
+            record.setdefault("family", OF_CLUSTERS)
         missing = [key for key in needed if not isinstance(record, dict) or key not in record]
         if missing:
             raise BadFile(f"record {number} of {path} has no {missing[0]}")

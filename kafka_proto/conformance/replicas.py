@@ -13,11 +13,12 @@ from kafka_proto.broker.leader.epochs import epochs_of
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.cluster.running import RunningCluster
-from kafka_proto.conformance.player import Symbols
+from kafka_proto.conformance.player import SHOWN, Symbols
 from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlayer, Row
 from kafka_proto.conformance.requests import TOPIC, field_of, name, request_of
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
+    OFFSETS_PARTITION,
     ConsumerFetchRequest,
     ConsumerFetchResponse,
     DescribeProducersResponse,
@@ -40,6 +41,8 @@ STARTED_MS = 3_000
 NO_ID = 0
 """What a description of a transaction has in place of a producer id and an epoch, where it is an error."""
 P = name(0)
+TIDS = "tid-"
+"""What a record's transactional ids begin with; its groups do not."""
 
 
 def play_replicated(record: Mapping[str, Any], version: BrokerVersion) -> list[Row]:
@@ -76,7 +79,9 @@ class BrokersInProcess:
         else:
             getattr(self.cluster, verb)(broker)
 
-    def send(self, to: str, api: str, version: int, fields: Mapping[str, Any]) -> Callable[[], Row]:
+    def send(
+        self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
+    ) -> Callable[[], Row]:
         given = {"timeout_ms" if field == "timeout" else field: value for field, value in fields.items()}
         tid = given.pop("transactional_id", None)
         if api == "DescribeTransactions":
@@ -91,7 +96,7 @@ class BrokersInProcess:
         def response() -> Any:
             for _ in range(0, MOST_MS, STEP_MS):
                 if number in self.cluster.answers:
-                    return self._shown(api, version, to, self.cluster.answers.pop(number))
+                    return self._shown(api, version, to, self.cluster.answers.pop(number), shown)
                 self.pass_ms(STEP_MS)
             raise TypeError(f"{to} does not answer {api}")
 
@@ -100,14 +105,19 @@ class BrokersInProcess:
     def pass_ms(self, milliseconds: int) -> None:
         self.cluster.pass_time(self.cluster.now + milliseconds)
 
-    def coordinator(self, transactional_id: str) -> str:
-        tid = self.named(transactional_id)
-        return self.cluster.leader(self.cluster.placement.transaction_partition(tid or ""))
+    def coordinator(self, name: str) -> str:
+        return self.cluster.told(self._log_of(self.named(name) or "")).leader or ""
 
-    def is_coordinated_by(self, transactional_id: str, broker: str) -> None:
-        names = (f"{transactional_id}.{n}" for n in count())
-        self._tids[transactional_id] = next(
-            tid for tid in names if self.cluster.leader(self.cluster.placement.transaction_partition(tid)) == broker)
+    def is_coordinated_by(self, name: str, broker: str) -> None:
+        if not name.startswith(TIDS):
+            while self.coordinator(name) != broker:
+                self.cluster.elect(self._log_of(name))
+        names = (f"{name}.{n}" for n in count())
+        self._tids[name] = next(each for each in names if self.coordinator(each) == broker)
+
+    def _log_of(self, name: str) -> str:
+        """Return the partition that has the entries of a transactional id, or a group."""
+        return self.cluster.placement.transaction_partition(name) if name.startswith(TIDS) else OFFSETS_PARTITION
 
     def named(self, transactional_id: str | None) -> str | None:
         """Return the transactional id that a record means."""
@@ -151,7 +161,7 @@ class BrokersInProcess:
         """Return the records of a batch as text."""
         return [str(record) for record in batch.records]
 
-    def _shown(self, api: str, version: int, to: str, found: Any) -> Any:
+    def _shown(self, api: str, version: int, to: str, found: Any, fields: tuple[str, ...] = ()) -> Any:
         """Return a response as a record has it."""
         match found:
             case ConsumerFetchResponse():
@@ -188,7 +198,7 @@ class BrokersInProcess:
                     "error": found.error.value}
         shown = {"Produce": ("error", "base_offset"), "AddPartitionsToTxn": ("errors",)}.get(api)
         if shown is None:
-            shown = ("error",) if api == "EndTxn" and version < 5 else ("error", "producer_id", "producer_epoch")
+            shown = ("error",) if api == "EndTxn" and version < 5 else fields or SHOWN[api]
         return {field: field_of(found, self.symbols, field) for field in shown}
 
 

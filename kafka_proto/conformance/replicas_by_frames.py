@@ -75,7 +75,9 @@ class BrokersByFrames(BrokersInProcess):
         self._now = until
         self._take(Passed(until))
 
-    def send(self, to: str, api: str, version: int, fields: Mapping[str, Any]) -> Callable[[], Any]:
+    def send(
+        self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
+    ) -> Callable[[], Any]:
         message = self._message(api, fields)
         connection = self._sent(to, api, version, message)
         return lambda: self._read(api, self._answered(connection, api, version))

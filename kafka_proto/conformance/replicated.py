@@ -17,14 +17,21 @@ MOST_MS = 30_000
 MOMENT_MS = 1_000
 UP, PAUSED, DOWN = "up", "paused", "down"
 VERBS: dict[str, str] = {
-    r"dies?\b": "crash", r"shuts? down\b": "shut_down", r"starts?\b": "start", r"stands? still\b": "pause",
-    r"go(?:es)? on\b": "go_on",
+    r"(?:dies?|crash(?:es)?|(?:is|are) killed)\b": "crash",
+    r"(?:shuts? down|(?:is|are) shut down)\b": "shut_down",
+    r"(?:starts?|comes? back|(?:is|are) started)\b": "start",
+    r"(?:stands? still|(?:is|are) paused)\b": "pause",
+    r"(?:go(?:es)? on|continues?)\b": "go_on",
 }
-WHO = r"b\d(?:(?:, | and )b\d)*|the followers|the coordinator|the leader|it"
+WHO = r"b\d(?:(?:, | and )b\d)*|all(?: brokers)?|the followers|the coordinator|the leader|it|they"
 CLAUSE = re.compile(rf"\b({WHO}) ({'|'.join(VERBS)})")
 IN_SOCKET = re.compile(r"requests wait in (?:(b\d)|the first coordinator)'s socket")
 COORDINATES = re.compile(r"^(\S+) is coordinated by (b\d)$")
 LATER = re.compile(r"^(?:(\d+) (m?s) later|a moment later)$|a moment later")
+ISR, HIGH_WATERMARK = r"the ISR is (whole|b\d(?:, b\d)*)", r"the high watermark is (\d+)"
+ANOTHER = "another one coordinates"
+LEADS = r"(?:another broker(?: than (b\d))?|(nobody)|(somebody)|(it)|(b\d)) leads"
+CONDITIONS = (ISR, HIGH_WATERMARK, ANOTHER, LEADS)
 STATES = {"crash": DOWN, "shut_down": DOWN, "start": UP, "pause": PAUSED, "go_on": UP}
 Row = dict[str, Any]
 
@@ -38,17 +45,19 @@ class Brokers(Protocol):
     def do(self, verb: str, broker: str) -> None:
         """Let a broker crash, shut down, start, pause or go on."""
 
-    def send(self, to: str, api: str, version: int, fields: Mapping[str, Any]) -> Callable[[], Row]:
-        """Send a request, and return what waits for its response."""
+    def send(
+        self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
+    ) -> Callable[[], Row]:
+        """Send a request, and return what waits for its response, or for these fields of it."""
 
     def pass_ms(self, milliseconds: int) -> None:
         """Let time pass."""
 
-    def coordinator(self, transactional_id: str) -> str:
-        """Return the broker that coordinates a transactional id."""
+    def coordinator(self, name: str) -> str:
+        """Return the broker that coordinates a transactional id, or a group, of the record."""
 
-    def is_coordinated_by(self, transactional_id: str, broker: str) -> None:
-        """Let a name of the record stand for one that a broker coordinates."""
+    def is_coordinated_by(self, name: str, broker: str) -> None:
+        """Let a transactional id, or a group, of the record stand for one that a broker coordinates."""
 
     def partition(self) -> Row:
         """Return what the cluster says of the partition."""
@@ -63,7 +72,7 @@ class ReplicatedPlayer:
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
         self.states = dict.fromkeys(brokers.names, UP)
-        self._coordinator = ""
+        self._coordinated, self._coordinator = WAITED_FOR, ""
         self._last: tuple[str, ...] = ()
         """Who the last clause was about."""
 
@@ -72,9 +81,10 @@ class ReplicatedPlayer:
         played, steps = list[Row](), list(record["steps"])
         while steps:
             step = steps.pop(0)
+            check_note(step)
             if "request" in step:
                 self._become(step)
-                played.append(self._looked(step, {"response": self._send(step["request"])()}))
+                played.append(self._looked(step, {"response": self._send(step)()}))
                 continue
             waits = IN_SOCKET.search(step["note"])
             if waits is None:
@@ -83,14 +93,16 @@ class ReplicatedPlayer:
             count = next((n for n, each in enumerate(steps) if "note" in each), len(steps))
             asked, steps = steps[:count], steps[count:]
             places = in_turn(step["note"], asked)
-            waiting = {place: self._send(asked[place]["request"]) for place in places}
+            waiting = {place: self._send(asked[place]) for place in places}
             self._let("go_on", (waits[1] or self._coordinator,))
             played.append(dict(step))
             played += [self._looked(each, {"response": waiting[n]()}) for n, each in enumerate(asked)]
         return played
 
-    def _send(self, request: Mapping[str, Any]) -> Callable[[], Row]:
-        return self.brokers.send(request["to"], request["api"], request["version"], request["fields"])
+    def _send(self, step: Mapping[str, Any]) -> Callable[[], Row]:
+        request, recorded = step["request"], step.get("response")
+        shown = tuple(recorded) if isinstance(recorded, dict) else ()
+        return self.brokers.send(request["to"], request["api"], request["version"], request["fields"], shown)
 
     def _become(self, step: Mapping[str, Any]) -> None:
         """Let brokers be in the states in which they are seen after a step."""
@@ -111,7 +123,7 @@ class ReplicatedPlayer:
         note = str(step["note"])
         if found := COORDINATES.search(note):
             self.brokers.is_coordinated_by(found[1], found[2])
-            self._coordinator = found[2]
+            self._coordinated, self._coordinator = found.groups()
             return {}
         happened = list(CLAUSE.finditer(note))
         for clause in happened:
@@ -123,35 +135,35 @@ class ReplicatedPlayer:
         if found := LATER.search(note):
             self.brokers.pass_ms(MOMENT_MS if found[1] is None else int(found[1]) * (1000 if found[2] == "s" else 1))
         elif "waited until" in note:
-            condition = self._condition(note.partition("waited until")[2])
+            condition = self._condition(note.partition("waited until")[2]) or (lambda: self._is_as_seen(step))
             for _ in range(0, MOST_MS, STEP_MS):
                 if condition():
                     break
                 self.brokers.pass_ms(STEP_MS)
-        elif not happened:
-            raise ValueError(f"this player does not know what happens at the note {note!r}")
         return {}
 
     def _names(self, words: str) -> tuple[str, ...]:
         leader = self.brokers.partition()["leader"]
         return {
             "the followers": tuple(b for b in self.brokers.replicas if b != leader), "the leader": (leader,),
-            "the coordinator": (self._coordinator,), "it": self._last,
+            "the coordinator": (self._coordinator,), "it": self._last, "they": self._last,
+            "all": self.brokers.names, "all brokers": self.brokers.names,
         }.get(words) or tuple(re.findall(r"b\d", words))
 
-    def _condition(self, words: str) -> Callable[[], bool]:
-        """Return what is waited for. Raises ValueError for what is not known here."""
+    def _condition(self, words: str) -> Callable[[], bool] | None:
+        """Return what is waited for, None for what is not known here."""
         look, replicas, last = self.brokers.partition, self.brokers.replicas, self._last
-        if found := re.search(r"the ISR is (whole|b\d(?:, b\d)*)", words):
+        if found := re.search(ISR, words):
             isr = list(replicas) if found[1] == "whole" else found[1].split(", ")
             return lambda: look()["isr"] == isr
-        if found := re.search(r"the high watermark is (\d+)", words):
+        if found := re.search(HIGH_WATERMARK, words):
             offset = int(found[1])
             return lambda: self._fetched(look()["leader"]).get("high_watermark") == offset
         before = self._coordinator
-        if "another one coordinates" in words:
-            return lambda: self.brokers.coordinator(WAITED_FOR) not in (before, "") and look()["leader"] is not None
-        if found := re.search(r"(?:another broker(?: than (b\d))?|(nobody)|(somebody)|(it)|(b\d)) leads", words):
+        if ANOTHER in words:
+            name = self._coordinated
+            return lambda: self.brokers.coordinator(name) not in (before, "") and look()["leader"] is not None
+        if found := re.search(LEADS, words):
             other, nobody, _, it, named = found.groups()
             if nobody:
                 return lambda: look()["leader"] is None
@@ -159,7 +171,11 @@ class ReplicatedPlayer:
                 return lambda: look()["leader"] == (named or last[0])
             gone = other or (last[0] if "another" in words else None)
             return lambda: look()["leader"] not in (None, gone)
-        raise ValueError(f"this player does not know how to wait until {words.strip()!r}")
+        return None
+
+    def _is_as_seen(self, step: Mapping[str, Any]) -> bool:
+        """Say whether the cluster is as it is seen after a step, which is what was waited for then."""
+        return "after" in step and self._looked(step, {})["after"] == step["after"]
 
     def _fetched(self, broker: str | None) -> Row:
         found: Row = {} if broker is None else self.brokers.replica(broker).get("fetch", {})
@@ -181,13 +197,23 @@ class ReplicatedPlayer:
     def _looked(self, step: Mapping[str, Any], ours: Row) -> Row:
         """Return a step with what was answered, and what is seen after it."""
         recorded = step.get("response")
-        if isinstance(recorded, dict):  # not all fields are always recorded
+        if isinstance(recorded, dict) and "response" in ours:  # not all fields are always recorded
             ours = {"response": {field: value for field, value in ours["response"].items() if field in recorded}}
         played = {**step, **ours}
         if "after" in step:
             replicas = {b: {"state": self.states[b], **self.brokers.replica(b)} for b in step["after"]["replicas"]}
             played["after"] = {"partition": self.brokers.partition(), "replicas": replicas}
         return played
+
+
+def check_note(step: Mapping[str, Any]) -> None:
+    """Raise ValueError for a step whose note means nothing here, and after which nothing is seen that would say it."""
+    note = "" if "after" in step else str(step.get("note", ""))
+    _, waits, condition = note.partition("waited until")
+    if waits and not any(re.search(words, condition) for words in CONDITIONS):
+        raise ValueError(f"this player does not know how to wait until {condition.strip()!r}")
+    if note and not waits and not any(words.search(note) for words in (CLAUSE, IN_SOCKET, COORDINATES, LATER)):
+        raise ValueError(f"this player does not know what happens at the note {note!r}")
 
 
 def in_turn(note: str, asked: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -24,14 +24,15 @@ from kafka_proto.broker.versions import (
 )
 from kafka_proto.conformance import BadFile, default_files, judge, load, play
 from kafka_proto.conformance.command import conformance
-from kafka_proto.conformance.playing import differences, is_of_the_wire
+from kafka_proto.conformance.playing import differences, is_of_a_cluster, is_of_the_wire
 
-FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES = (
-    RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages")
+FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES, CLUSTERS = (
+    RECORDED / f"{name}.json.gz"
+    for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages", "clusters")
 )
 ROWS = (
     (FILE, 1573, 99, 6, 20), (MORE, 706, 44, 7, 27), (DRAWN, 280, 280, 7, 25), (HELD, 322, 322, 7, 25),
-    (OTHERS, 4149, 492, 15, 65), (PRODUCE, 3705, 196, 7, 19),
+    (OTHERS, 4149, 492, 15, 65), (PRODUCE, 3705, 196, 7, 19), (CLUSTERS, 13, 11, 3, 3),
 )
 """Recorded by `--record`, those that are drawn by `benchmarks/drawn_situations.py`; the last ones, about deleted topics
 and odd batches, are mostly frames, and 3.5 has no request for two of them."""
@@ -61,7 +62,7 @@ def test_every_record_of_a_file_is_equal(
     pairs = [(one["broker_version"], one["transaction_version"]) for one in found]
     assert (len(found), len({one["situation"] for one in found}), len(set(pairs))) == (records, situations, levels)
     assert len({(*pair, one["family"]) for pair, one in zip(pairs, found, strict=True)}) == families
-    assert path == FILE or all(record["stable"] for record in found)
+    assert path in (FILE, CLUSTERS) or all(record["stable"] for record in found)
     assert [verdict for verdict in map(judge, found) if not verdict.equal] == []
 
 
@@ -89,7 +90,8 @@ def test_records_about_bytes_are_told_apart() -> None:
 @pytest.mark.parametrize(("each", "count"), [(10, 757), pytest.param(1, 7567, marks=pytest.mark.large)])
 def test_everything_is_equal_on_three_brokers_with_replicated_logs(each: int, count: int) -> None:
     """The same brokers, whose logs are replicated: one record of so many, of those that are played by no frames."""
-    situations = [record for path in default_files({}) for record in load(path) if not is_of_the_wire(record)][::each]
+    situations = [record for path in default_files({}) for record in load(path)
+                  if not is_of_the_wire(record) and not is_of_a_cluster(record)][::each]
     assert len(situations) == count
     verdicts = [judge(record, player=partial(play, brokers=3)) for record in situations]
     assert [verdict for verdict in verdicts if not verdict.equal] == []
@@ -156,7 +158,8 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
     plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
     assert load(plain) == records[:2]
     assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,)
-    assert {FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES} <= set(default_files({})) == set(RECORDED.iterdir())
+    known = {FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES, CLUSTERS}
+    assert known <= set(default_files({})) == set(RECORDED.iterdir())
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])
     for content, said in ((b"{}", "holds no recorded situations"), (b"{", "is no JSON"),
