@@ -176,7 +176,7 @@ WRONG_MARKS = [
      "min_insync_replicas should be a number from 1 to 2, not 3"),
     ("num_partitions=0", "num_partitions should be a number from 1 to 9999, not 0"),
     ("broker=2", "there is no 'broker'; did you mean brokers? it takes topics, release, transaction_version, brokers, "
-     "num_partitions, replication_factor, min_insync_replicas, faults, seed"),
+     "num_partitions, replication_factor, min_insync_replicas, config, faults, seed"),
     ('release="4"', "no release 4;"),
     ('faults="crash b3"', "--faults 'crash b3': there is no broker 'b3'; there are b1"),
 ]
