@@ -145,7 +145,7 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
 
 
 def _has_gateway() -> bool:
-    return find_spec("kio") is not None and find_spec("crc32c") is not None
+    return all(find_spec(name) is not None for name in ("kio", "crc32c", "cramjam"))
 
 
 def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:

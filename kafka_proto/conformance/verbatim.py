@@ -17,7 +17,6 @@ from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import has_version
 from kafka_proto.gateway.records import (
     MARKER_KEY,
-    UNREAD,
     BatchHeader,
     WireRecord,
     read_header,
@@ -38,6 +37,8 @@ which other replica to ask.
 SORTED_BY = ("name", "partition_index")
 MEMBERS = ("member_id", "leader")
 
+UNSEEN = ("snappy", "lz4", "zstd")
+"""The codecs that were not read when the files were recorded."""
 COMPARED = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
 """The settings of topics that records show."""
 
@@ -54,10 +55,10 @@ def api_key(name: str, version: int) -> int:
 
 
 def batches(data: bytes | None) -> Iterator[tuple[BatchHeader, list[str]]]:
-    """Yield batches with their records as text; records that are packed by a codec that is not read are none."""
+    """Yield batches with their records as text; those of `UNSEEN` codecs are none."""
     for batch in split(data or b""):
         header = read_header(batch)
-        yield header, [] if header.codec in UNREAD else [_text(header, one) for one in read_records(batch, header)]
+        yield header, [] if header.codec in UNSEEN else [_text(header, one) for one in read_records(batch, header)]
 
 
 def _text(header: BatchHeader, record: WireRecord) -> str:

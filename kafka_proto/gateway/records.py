@@ -1,20 +1,20 @@
 """Record batches of message format 2 (KIP-98) as bytes: what a broker checks and reads, and how they are written.
 
 A leader keeps a batch as the bytes that its producer sent, and only sets the offset and the leader epoch in them, which
-are outside the checksum. Records that are packed by snappy, lz4 or zstd are kept unread.
+are outside the checksum.
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 
 import attrs
 from crc32c import crc32c
 
+from kafka_proto.gateway import compression
 from kafka_proto.gateway.codec import Malformed, Source, write_varint
+from kafka_proto.gateway.compression import BadBatch as BadBatch
 
 HEADER = Struct(">qiibIhiqqqhii")
 AFTER_LENGTH = 12
@@ -27,20 +27,10 @@ MAGIC_AT = 16
 MAGIC = 2
 ATTRIBUTES_AT = 22
 """The place of the attributes' lower byte, which carries the information."""
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-UNREAD = ("snappy", "lz4", "zstd")
+CODECS = compression.CODECS
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
-LONGEST_UNPACKED = 16 * 1024 * 1024
 MARKER_KEY, MARKER_VALUE = Struct(">hh"), Struct(">hi")
 NO_TIMESTAMP = -1
-
-
-class BadBatch(ValueError):
-    """A batch that a leader refuses; `error` is Kafka's name of the code."""
-
-    def __init__(self, error: str, reason: str) -> None:
-        super().__init__(reason)
-        self.error = error
 
 
 class ShortBatch(BadBatch):
@@ -163,12 +153,10 @@ def check_batch(
     if header.is_control:
         raise BadBatch("INVALID_RECORD", "a control batch, which only brokers write")
     _check_counts(header)
-    newest = header.max_timestamp
-    if header.codec not in UNREAD:
-        records = list(read_records(batch, header))
-        if header.codec != "none" and [record.offset_delta for record in records] != list(range(header.count)):
-            raise BadBatch("UNKNOWN_SERVER_ERROR", "packed records at offsets that are not consecutive")
-        newest = header.base_timestamp + max(record.timestamp_delta for record in records)
+    records = list(read_records(batch, header))
+    if header.codec != "none" and [record.offset_delta for record in records] != list(range(header.count)):
+        raise BadBatch("UNKNOWN_SERVER_ERROR", "packed records at offsets that are not consecutive")
+    newest = header.base_timestamp + max(record.timestamp_delta for record in records)
     if header.attributes & LOG_APPEND_TIME and not takes_append_time:
         raise BadBatch("INVALID_TIMESTAMP", "times that only the log gives")
     if latest is not None and newest > latest:
@@ -183,8 +171,8 @@ def _check_counts(header: BatchHeader) -> None:
 
 
 def read_records(batch: bytes, header: BatchHeader) -> Iterator[WireRecord]:
-    """Yield the records of a batch, as many as it says, packed by none of `UNREAD`. Raises BadBatch."""
-    source = Source(_unpacked(batch[HEADER.size :], header))
+    """Yield the records of a batch, as many as it says. Raises BadBatch."""
+    source = Source(compression.unpacked(batch[HEADER.size :], header.codec))
     try:
         for _ in range(header.count):
             yield _record(source)
@@ -192,21 +180,6 @@ def read_records(batch: bytes, header: BatchHeader) -> Iterator[WireRecord]:
         raise BadBatch("INVALID_RECORD", str(reason)) from None
     if source.left:
         raise BadBatch("INVALID_RECORD", f"{source.left} bytes after the last record")
-
-
-def _unpacked(packed: bytes, header: BatchHeader) -> bytes:
-    if header.codec == "none":
-        return packed
-    if header.codec != "gzip":
-        raise BadBatch("UNKNOWN_SERVER_ERROR", f"compression {header.codec}, which is not read here")
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        plain = unpacker.decompress(packed, LONGEST_UNPACKED)
-    except zlib.error as reason:
-        raise BadBatch("UNKNOWN_SERVER_ERROR", f"no gzip: {reason}") from None
-    if unpacker.unconsumed_tail or not unpacker.eof:
-        raise BadBatch("MESSAGE_TOO_LARGE", f"not whole, or more than {LONGEST_UNPACKED} bytes when unpacked")
-    return plain
 
 
 def _record(source: Source) -> WireRecord:
@@ -268,7 +241,7 @@ def write_batch(
     deltas = range(len(kept)) if offset_deltas is None else offset_deltas
     for delta, record in zip(deltas, kept, strict=True):
         _write_record(written, record, delta)
-    payload = gzip.compress(bytes(written), mtime=0) if codec == "gzip" else bytes(written)
+    payload = compression.packed(bytes(written), codec)
     attributes = CODECS.index(codec) | TRANSACTIONAL * is_transactional | CONTROL * is_control
     newest = base_timestamp + max((record.timestamp_delta for record in kept), default=0)
     header = HEADER.pack(

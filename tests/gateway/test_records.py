@@ -63,7 +63,7 @@ def test_kio_reads_what_is_written_here() -> None:
     written = write_batch([WireRecord(b"k", b"v"), WireRecord(None, None)], base_offset=9, base_timestamp=1000)
     batch, size = read_batch(written, 0)
     assert [(r.offset, r.key, r.value) for r in batch.records] == [(9, b"k", b"v"), (10, None, None)]
-    marker, _ = read_batch(write_marker(True, 7, 3, 2, 11, 1000), 0)
+    marker, _ = read_batch(write_marker(True, 7, 3, 2, 11, 1000, 4), 0)
     assert (marker.attributes, marker.records[0].key, marker.records[0].value) == (0x30, b"\0\0\0\1", b"\0\0\0\0\0\2")
     assert size == 61 + 2 * 7 + 2
 

