@@ -14,9 +14,9 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
 from harness.simulate.strategies.coverage import Coverage, KnownStates
 
-COVERAGE = click.option("--coverage", is_flag=True, help="Tell which actions, guards and spec states were reached.")
+COVERAGE = click.option("--coverage", is_flag=True, help="Report which actions, guards and spec states were reached.")
 WITHIN = click.option("--within", multiple=True, metavar="NAME=N",
-                      help="With --coverage: search the spec at this size, and report how much of it was reached.")
+                      help="With --coverage: search the spec at this size, and report the reached share of it.")
 
 
 def collecting(

@@ -26,8 +26,8 @@ from harness.record.wording import counted, wrapped
 def list_(words: tuple[str, ...], as_json: bool) -> None:
     """List models (with sizes and settings), scenarios and tours.
 
-    Words choose those that have all of them in name, title, model, faults, properties or their sources. The exact name
-    of one shows it in full: sizes, settings, faults, properties, and how to run it.
+    WORD... lists only those with all words in their name, title, model, faults, properties or sources. An exact NAME
+    shows one in full: sizes, settings, faults, properties, and commands to run it.
     """
     every = Catalogue(tuple(model_specs()), tuple(scenarios()), tours())
     named = every.where(lambda one: one.name == " ".join(words)) if words else None

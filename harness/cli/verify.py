@@ -29,9 +29,9 @@ WIDTH = 100
 
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="HISTORY|TRAIL|DIR...")
-@click.option("--seeds", type=whole(1), metavar="N", help="Simulate: N runs of each MODEL or SCENARIO named instead.")
+@click.option("--seeds", type=whole(1), metavar="N", help="Simulate N runs of each argument, a MODEL or SCENARIO.")
 @click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True,
-              help="How to simulate.")
+              help="With --seeds: how steps are chosen.")
 @SIZES
 @SETTINGS
 @AS_JSON
@@ -41,11 +41,11 @@ def verify(
 ) -> int:
     """Judge recorded runs from their files alone.
 
-    Invariants are evaluated again in every recorded state, and each step is held against the spec, where the model has
-    a refinement. The first step that the spec does not allow is explained. Of a folder, all trails and histories in it
-    are judged; a history beside its trail is judged once.
+    Evaluates the invariants in every recorded state. If the model has a refinement, also checks each step against the
+    spec, and explains the first step that the spec does not allow. A folder stands for all trails and histories in it;
+    a history and its trail are judged once.
 
-    With --seeds, models or scenarios are named instead of files; their runs are simulated and held against the spec.
+    With --seeds, give models or scenarios instead of files: their runs are simulated and checked against the spec.
     """
     if seeds is not None:
         return _simulate(what, seeds, strategy, pairs(sizes, int), pairs(settings, str), as_json)

@@ -180,19 +180,19 @@ def _differences(verdicts: Sequence[RecordVerdict]) -> list[str]:
 
 
 conformance = ProtocolCommand(
-    f"""Play situations that were recorded on real brokers against ours.
+    f"""Play recordings of real brokers against ours.
 
-    Each record is played request by request against the version that stands for its release; what is compared are the
-    answers, and what is left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: those
-    that {VARIABLE} names, else those of the package. The exit code is 1 where a record differs.
+    Each record is played request by request against our version of its release. Compared are the answers and the state
+    left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: the files that {VARIABLE}
+    names, else those of the package. The exit code is 1 if a record differs.
     """,
     run, "[FILE]...", (
-        CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),
-        CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
-        CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
-        CommandOption("--brokers", "N", "In process: on so many brokers, with replicated logs if there are 3 or more."),
+        CommandOption("--release", "RELEASE", "Only records of this release, such as 4.4.0."),
+        CommandOption("--family", "FAMILY", "Only records of this family of clients, such as tv2."),
+        CommandOption("--situation", "NAME", "Only records of this situation, such as commit_one."),
+        CommandOption("--brokers", "N", "In process: the number of brokers; from 3 on, logs are replicated."),
         CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
-        CommandOption("--as", "RELEASE", "With --broker: the records of this release, against a broker of another."),
-        CommandOption("--record", "FILE", "Write what the broker answers as records, in place of comparing it."),
+        CommandOption("--as", "RELEASE", "With --broker: play the records of this release, whatever the broker's."),
+        CommandOption("--record", "FILE", "Write the broker's answers as records instead of comparing them."),
     ),
 )

@@ -130,28 +130,25 @@ def _topics(arguments: tuple[str, ...]) -> dict[str, int]:
 
 
 serve = ProtocolCommand(
-    f"""Serve brokers to real clients over Kafka's wire protocol.
+    """Serve brokers to real clients over Kafka's wire protocol.
 
-    The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. Brokers
-    are on {LOOPBACK}; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
-    the end the properties P1 to P11 are checked on what happened. Where one fails, the session is left as a trail,
-    the command that replays it is printed, and the exit code is 1. The rest is in docs/reference/gateway.md.
+    Once clients can connect, the first line on stdout is `bootstrap.servers=...`. SIGTERM or Ctrl-C ends it. Clients
+    may create more topics. At the end, the properties P1 to P11 are checked. If one is violated, the session is kept
+    as a trail, the command to replay it is printed, and the exit code is 1. Details: docs/reference/gateway.md.
     """,
     run, "[TOPIC=PARTITIONS]...", (
-        CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
-        CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
-        CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
-        CommandOption("--replication-factor", "N", "How many brokers have each partition; without it, three, or all."),
-        CommandOption("--min-insync-replicas", "N", "How many of them must be in sync for a write with acks=all; "
-                      "without it, one."),
-        CommandOption("--num-partitions", "N", "Partitions of a topic that clients make without saying how many; "
-                      "without it, one."),
-        CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),
-        CommandOption("--listen", "ADDRESS", "Where it listens, if that is elsewhere, as 0.0.0.0 in a container."),
-        CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
-        CommandOption("--faults", "PLAN", "Verbs, as 'delay EndTxn for_ms=2500; crash b2 at_ms=500', by chance, as "
-                      "delay=2,crash=1, a scenario's, as late-end; with - verbs come as lines on stdin."),
-        CommandOption("--seed", "S", "Which of the plans of faults by chance (default: 0)."),
-        CommandOption("--trail", "FILE", "Record the session; `replay FILE` then replays it without clients."),
+        CommandOption("--release", "RELEASE", f"The release of Kafka, such as 3.9.2 (default: {NEWEST})."),
+        CommandOption("--transaction-version", "N", "The feature level (default: the release's newest)."),
+        CommandOption("--brokers", "N", "Number of brokers, each on its own port (default: 1)."),
+        CommandOption("--replication-factor", "N", "Replicas of each partition (default: 3, or all brokers)."),
+        CommandOption("--min-insync-replicas", "N", "In-sync replicas that a write with acks=all needs (default: 1)."),
+        CommandOption("--num-partitions", "N", "Partitions of a topic that a client creates (default: 1)."),
+        CommandOption("--host", "ADDRESS", f"Address to listen on, and to advertise to clients (default: {LOOPBACK})."),
+        CommandOption("--listen", "ADDRESS", "Address to listen on, if not --host, such as 0.0.0.0 in a container."),
+        CommandOption("--port", "N", "Port of the first broker; the others take the next ones (default: free ports)."),
+        CommandOption("--faults", "PLAN", "Faults to inject: verbs ('delay EndTxn for_ms=2500; crash b2 at_ms=500'), "
+                      "random ones (delay=2,crash=1), a scenario's (late-end), or verbs as lines on stdin (-)."),
+        CommandOption("--seed", "S", "Seed of random faults (default: 0)."),
+        CommandOption("--trail", "FILE", "Record the session; `replay FILE` replays it without clients."),
     ), is_live=True,
 )
