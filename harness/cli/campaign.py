@@ -79,7 +79,7 @@ def campaign(
     answer(as_json, result, _summary_lines(result, [cell.what for cell in chosen]))
     if outcome.interrupted:
         kept = f"{some_of(outcome.runs, outcome.planned, 'run', 'are')} kept in {out}"
-        raise KeyboardInterrupt(f"interrupted; {kept}, and the same command goes on from there")
+        raise KeyboardInterrupt(f"interrupted; {kept}, the same command resumes")
     return 0
 
 
@@ -90,9 +90,8 @@ def _summary_lines(result: dict[str, Any], whats: list[str]) -> list[str]:
     lines = [f"{counted(result['runs'], 'run')} of {of}, {counted(result['steps'], 'step')}: "
              f"{counted(result['failing'], 'run', 'violate')} something"]
     if result["errors"]:
-        lines.append(f"{counted(result['errors'], 'run')} ended in an error of the protocol's own code, see the table "
-                     "runs")
-    lines.append(f"{made:,} made now, {result['found']:,} there before; the tables are in {result['out']}")
+        lines.append(f"{counted(result['errors'], 'run')} ended in an error of the protocol code; see the table runs")
+    lines.append(f"{made:,} made now, {result['found']:,} before; the tables are in {result['out']}")
     return lines
 
 

@@ -167,8 +167,8 @@ def check(
         summary["verdict"] = "missed"
     answer(as_json, summary, summary_lines(summary, tables))
     if search.interrupted:
-        kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
-        raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")
+        kept = f"; the checkpoint is in {checkpoint}, the same command resumes" if checkpoint is not None else ""
+        raise KeyboardInterrupt(f"interrupted; the counts above are of a part of the states{kept}")
     if isinstance(search, Search):
         search.close()
     gc.freeze()
@@ -187,7 +187,7 @@ def _invariants(model: Model, asked: SearchTarget, chosen: tuple[str, ...]) -> t
     for name in chosen:
         if name not in known:
             temporal = any(prop.name == name and prop.is_temporal for prop in model.properties)
-            hint = f"; {name} is a temporal property, name it with --property" if temporal else ""
+            hint = f"; {name} is a temporal property, give it with --property" if temporal else ""
             raise Refusal(unknown(f"{model.name} has no invariant {name!r}", name, known, "its invariants are") + hint)
     return chosen or asked.invariants(model)
 
@@ -220,7 +220,7 @@ def _stopping(search: Search | PlainSearch | SparkSearch) -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         lost = "nothing was written"
         if search.checkpoint is not None:
-            lost = "what was searched since the last checkpoint is lost"
+            lost = "the search since the last checkpoint is lost"
         raise KeyboardInterrupt(f"interrupted; {lost}")
 
     before = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]

@@ -128,8 +128,8 @@ def simulate(
     if seed is not None and seeds is not None:
         raise Refusal("give either --seed S for one run or --seeds N for many, not both")
     if seed and strategy in by_name.IN_ORDER:
-        first = "give --seeds N for the first N of them"
-        raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
+        first = "give --seeds N for the first N"
+        raise Refusal(f"{strategy} runs have an order and no seeds; {first}")
     scenario, spec = find_runnable(what)
     expected = scenario.expected if scenario is not None else None
     given = pairs(sizes, int), pairs(settings, str)
@@ -174,7 +174,7 @@ def simulate(
     }
     answer(as_json, result, screen.simulated(result, trail, made.interrupted, ahead))
     if made.interrupted and alone:
-        raise KeyboardInterrupt(f"interrupted; the run is written as far as it went, {counted(made.steps, 'step')}")
+        raise KeyboardInterrupt(f"interrupted; the run is written up to here, {counted(made.steps, 'step')}")
     if made.interrupted:
         raise KeyboardInterrupt(f"interrupted; {some_of(made.runs, len(numbers), 'run', 'were')} finished")
     return 1 if made.violations and not made.as_expected else 0
@@ -332,7 +332,7 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
     if form not in SHOWN:
         raise Refusal(unknown(f"there is no form {form!r} of a run", form, SHOWN, "give one of") + " with --as")
     if module is not None and form != "tla":
-        raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
+        raise Refusal(f"--module is for --as tla, but the form is {form}; give --as tla as well")
     if out is not None:
         check_file(out)
     if form == "html":
@@ -356,7 +356,7 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
 def _page(file: Path) -> str:
     """Return the run of a trail as a page. Raises Refusal for a history, and for a trail that does not fit."""
     if not is_trail(file):
-        raise Refusal(f"{file} is a history, which says what happened but not what else was possible; a page needs the "
+        raise Refusal(f"{file} is a history, without the steps that were possible but not taken; a page needs the "
                       "trail of the run")
     page: str = import_module("harness.demo.web.one_file").page_of_trail(read_trail(file))
     return page

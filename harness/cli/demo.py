@@ -55,7 +55,7 @@ def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: s
         return LiveSession(open_what(what, sizes, settings, budget))
     if sizes or settings or budget:
         kind = "trail" if tour is None else "tour"
-        raise Refusal(f"a {kind} says itself what model and faults it has; leave out --size, --set and --faults")
+        raise Refusal(f"a {kind} has its own model and faults; leave out --size, --set and --faults")
     return of_trail(read_trail(path)) if tour is None else of_tour(tour)
 
 

@@ -138,7 +138,7 @@ def _summary(made: Report) -> Iterator[str]:
     """Yield the lines that the terminal shows."""
     summary = made.summary
     failing = summary.failing
-    yield f"{counted(summary.runs, 'run')}, of which {failing:,} {agreeing(failing, 'violate')} something"
+    yield f"{counted(summary.runs, 'run')}, {failing:,} {agreeing(failing, 'violate')} something"
     for verdict in summary.verdicts:
         yield from _verdict(verdict)
     yield from _clusters(made)
@@ -209,7 +209,7 @@ def _compared(found: Comparison, width: int = WIDTH) -> Iterator[str]:
     if len(changes) > MOST:
         yield f"{len(changes) - MOST} more changes; --json and the page have all"
     for what, (new, gone) in found.actions.items():
-        sides = (("taken now only:", new), ("taken before only:", gone))
+        sides = (("taken only now:", new), ("taken only before:", gone))
         both = "; ".join(f"{word} {', '.join(names)}" for word, names in sides if names)
         yield from wrapped(f"actions of {what}, {both}", width, "", "  ")
     for word, names in (("first", found.only_before), ("second", found.only_after)):
@@ -225,5 +225,5 @@ def _changed(one: ViolationChange) -> str:
     sides = [f"{side.failing:,} of {side.runs:,}" for side in (one.before, one.after)]
     what = f"cluster of {one.name}" if one.actions else one.name
     under = f" ({' + '.join(one.faults) or 'no fault'}; {counted(len(one.actions), 'action')})" if one.actions else ""
-    likely = "" if one.is_apart else ", which may be chance"
+    likely = "" if one.is_apart else ", perhaps by chance"
     return f"{one.change} in {what}: {one.violated}{under}, {sides[0]} before, {sides[1]} now{likely}"

@@ -50,7 +50,7 @@ def _played_here(
 ) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records against the versions that stand for their releases."""
     if options["--as"] is not None:
-        raise Refusal("--as plays the records of one release at a broker of another; give --broker HOST:PORT as well")
+        raise Refusal("--as needs a broker to play the records at; give --broker HOST:PORT as well")
     records = _loaded(arguments, options, NEEDED, FILTERS)
     try:
         for record in records:
@@ -59,7 +59,7 @@ def _played_here(
         raise Refusal(str(error)) from None
     played = [record for record in records if _has_gateway() or not is_of_the_wire(record)]
     left = len(records) - len(played)
-    said = (f"{left} not played: they are bytes of the wire, which need {NEEDS_GATEWAY}",) if left else ()
+    said = (f"{left} not played: they hold bytes of the wire protocol, which need {NEEDS_GATEWAY}",) if left else ()
     return [judge(record, player=partial(play, brokers=_brokers(options["--brokers"]))) for record in played], said
 
 
@@ -69,7 +69,7 @@ def _brokers(given: str | None) -> int:
     if given is None:
         return 1
     if given not in counts:
-        raise Refusal(f"--brokers is 1, or from {FEWEST_REPLICATED} to {MOST_REPLICATED}, whose logs are replicated, "
+        raise Refusal(f"--brokers must be 1, or {FEWEST_REPLICATED} to {MOST_REPLICATED} with replicated logs, "
                       f"not {given!r}")
     return int(given)
 
@@ -79,7 +79,7 @@ def _played_at(
 ) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records over the wire at a broker: those of its release, or with `--as` those of another."""
     if options["--brokers"] is not None:
-        raise Refusal("--brokers says on how many brokers records are played in process; leave it out, or --broker")
+        raise Refusal("--brokers is for playing in process; leave it or --broker out")
     host, port, _ = _broker_of(options)
     from kafka_proto.conformance.at_broker import play_at
 
@@ -105,14 +105,14 @@ def _loaded(
                 kind_of(step)
             except ValueError as error:
                 raise Refusal(f"step {number} of {record['situation']}: {error}; "
-                              "docs/reference/conformance.md says which notes there are") from None
+                              "docs/reference/conformance.md lists the notes") from None
     return records
 
 
 def _record(arguments: tuple[str, ...], options: Mapping[str, str | None], path: Path) -> Printed:
     """Play situations at a broker, and write what it answers to a file as records."""
     if options["--as"] is not None:
-        raise Refusal("--record writes what a broker answers, of whichever release; leave --as out")
+        raise Refusal("--record writes the answers of a broker of any release; leave --as out")
     host, port, release = _broker_of(options)
     from harness.record.files import compact, write_atomically
     from kafka_proto.conformance.at_broker import record_at
@@ -131,14 +131,14 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
     """Return host, port and release of the broker that is asked for."""
     address, release = options["--broker"], options["--release"]
     if address is None:
-        raise Refusal("--record writes what a broker answers; give --broker HOST:PORT as well")
+        raise Refusal("--record writes the answers of a broker; give --broker HOST:PORT as well")
     if not _has_gateway():
         raise Refusal(f"playing over the wire needs {NEEDS_GATEWAY}")
     if release is not None and options["--as"] is not None:
-        raise Refusal("--as says which release's records are played, whatever the broker is; leave --release out")
+        raise Refusal("--as chooses the release already; leave --release out")
     release = release or options["--as"]
     if release is None:
-        raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
+        raise Refusal("a broker does not tell its release; give --release as well, such as 4.4.0")
     return *address_of(address), release
 
 

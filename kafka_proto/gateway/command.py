@@ -64,8 +64,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
-        raise Refusal(f"port {first} of {listen} cannot be listened on ({error.strerror}); leave --port out for a "
-                      f"free one, --host for {LOOPBACK}, and --listen for the same as --host") from None
+        raise Refusal(f"cannot listen on {listen} port {first} ({error.strerror}); leave --port out for a free "
+                      f"port, --host for {LOOPBACK}, and --listen for the same as --host") from None
     finally:
         if path is not None:
             for recording in recordings:
@@ -93,12 +93,12 @@ def _addresses(given: str | None, listen: str | None) -> tuple[str, str]:
     """Return where clients find the brokers and where these listen, after a warning where others can reach them."""
     host = _address(given or LOOPBACK)
     if host is None or host.is_unspecified:
-        raise Refusal(f"--host should be an IPv4 address of this machine, by which clients find it, not {given!r}")
+        raise Refusal(f"--host must be an IPv4 address of this machine that clients can reach, not {given!r}")
     here = _address(listen) if listen is not None else host
     if here is None:
-        raise Refusal(f"--listen should be an IPv4 address of this machine, or 0.0.0.0 for all of them, not {listen!r}")
+        raise Refusal(f"--listen must be an IPv4 address of this machine, or 0.0.0.0 for all of them, not {listen!r}")
     if not here.is_loopback:
-        print(f"kafka-proto: warning: whoever reaches {here} can write and read here; there are no passwords and no "
+        print(f"kafka-proto: warning: anyone who reaches {here} can read and write; there is no authentication and no "
               "encryption", file=sys.stderr, flush=True)
     return str(host), str(here)
 
@@ -115,7 +115,7 @@ def _number(given: str | None, option: str, default: int, highest: int, lowest: 
     if given is None:
         return default
     if not given.isascii() or not given.isdigit() or len(given) > 9 or not lowest <= int(given) <= highest:
-        raise Refusal(f"{option} should be a number from {lowest} to {highest}, not {given!r}")
+        raise Refusal(f"{option} must be a number from {lowest} to {highest}, not {given!r}")
     return int(given)
 
 
@@ -124,7 +124,7 @@ def _topics(arguments: tuple[str, ...]) -> dict[str, int]:
     for argument in arguments:
         topic = TOPIC.fullmatch(argument)
         if topic is None or topic[1] in (".", ".."):
-            raise Refusal(f"{argument!r} is no topic; expected its name and how many partitions it has, as orders=3")
+            raise Refusal(f"{argument!r} is not a topic; expected NAME=PARTITIONS, such as orders=3")
         found[topic[1]] = int(topic[2])
     return found
 

@@ -44,8 +44,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
 
 def _schedule(path: Path, trail: Trail) -> Schedule:
     if not trail.model.startswith(FAMILY):
-        raise Refusal(f"{path} is a run of {trail.model}; what can be played against a real broker are runs of whole "
-                      f"transactions ({FAMILY}...)")
+        raise Refusal(f"{path} is a run of {trail.model}; only runs of whole transactions ({FAMILY}...) can be played "
+                      "against a real broker")
     try:
         choices = replay_plain(trail, Recorder(keep=False)).trail.choices
         return schedule_of([RunStep(choice.label, choice.subject, choice.sent) for choice in choices])

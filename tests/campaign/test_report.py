@@ -199,7 +199,7 @@ def test_stored_histories_are_judged_again_unless_that_is_left_out(
     kept = CampaignTables(spark(), CampaignStore(campaign)).frame("runs").where("kept").count()
     assert f"{kept} stored histories judged again from" in reported.out and "all agree" in reported.out
     page = page_of(campaign)
-    assert "Histories judged again" in page and "all agree with what is recorded of them" in page
+    assert "Histories judged again" in page and "all agree with their record" in page
     quick = call("report", campaign, "--no-rejudge", "--out", tmp_path / "quick.html", "--json").json
     assert quick["judged_again"] is None
     assert "judged again" not in (tmp_path / "quick.html").read_text(encoding="utf-8")

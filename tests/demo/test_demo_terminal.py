@@ -319,7 +319,7 @@ def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
 def test_tour_named_on_the_command_line_is_opened(tmp_path: Path) -> None:
     """A tour says itself what it is about; sizes beside it are refused."""
     refused = call("demo", "--terminal", "commit", "--size", "producers=2").refusal
-    assert refused == "a tour says itself what model and faults it has; leave out --size, --set and --faults"
+    assert refused == "a tour has its own model and faults; leave out --size, --set and --faults"
     with Person("demo", "--terminal", "zombie", columns=160, rows=50, folder=tmp_path) as person:
         person.wait("zombie: kafka/4.0", "step 0 of 25", "1> InitTransactions(c1)", "Two producers with one")
         person.type(INTERRUPT + INTERRUPT)

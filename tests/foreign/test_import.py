@@ -276,7 +276,7 @@ def test_a_folder_in_use_and_one_without_histories_are_refused(imported: Path, t
     again = call("import", JEPSEN, "--as", "jepsen", "--out", imported).refusal
     assert again == f"{imported} holds something already; give a new folder with --out"
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    assert "it is no folder" in call("import", JEPSEN, "--as", "jepsen", "--out", tmp_path / "file" / "t").refusal
+    assert "it is not a folder" in call("import", JEPSEN, "--as", "jepsen", "--out", tmp_path / "file" / "t").refusal
     (tmp_path / "empty").mkdir()
     assert call("import", JEPSEN / "lost-write.edn", "--as", "jepsen", "--out", tmp_path / "empty").code == 0
     assert "there is no *.edn in" in call("import", tmp_path, "--as", "jepsen", "--out", tmp_path / "t").refusal

@@ -100,10 +100,10 @@ def test_records_of_one_release_are_played_against_a_broker_of_another(records: 
         assert other.exit_code == 1 and not any(each["equal"] for each in other.data["records"])
         newer = conformance.run((), {**asked, "--as": "4.0.0", "--situation": "commit_one"})
         assert {each["transaction_version"] for each in newer.data["records"]} == {2}
-        for given, said in (({"--release": "4.4.0"}, "--as says which release's records .*; leave --release out"),
-                            ({"--record": "out.json"}, "--record writes what a broker answers.*; leave --as out"),
+        for given, said in (({"--release": "4.4.0"}, "--as chooses the release already; leave --release out"),
+                            ({"--record": "out.json"}, "--record writes the answers of a broker.*; leave --as out"),
                             ({"--as": "4.5.0"}, "no record has '4.5.0' for --as"),
-                            ({"--broker": None}, "--as plays the records .*; give --broker HOST:PORT as well")):
+                            ({"--broker": None}, "--as needs a broker .*; give --broker HOST:PORT as well")):
             with pytest.raises(Refusal, match=said):
                 conformance.run((), {**asked, **given})
 

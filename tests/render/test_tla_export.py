@@ -171,7 +171,7 @@ def test_tla_export_names_another_module(tmp_path: Path) -> None:
     ("a-b.tla", (), "'a-b' cannot be the name of a TLA+ module"),
     ("Kip320.tla", (), "cannot be called Kip320 as the module it extends"),
     ("Good.tla", ("--module", "no module"), "'no module' cannot be the name of a TLA+ module"),
-    ("missing/../run.trail.jsonl/Good.tla", (), "it is no folder"),
+    ("missing/../run.trail.jsonl/Good.tla", (), "it is not a folder"),
 ])
 def test_tla_export_refuses_what_the_model_checker_would(
     out: str, options: tuple[str, ...], said: str, tmp_path: Path

@@ -29,7 +29,7 @@ def kafka() -> Any:
     ((TRAILS / "late-end.trail.jsonl", "--broker", "here"),
      "--broker should be HOST:PORT, as 127.0.0.1:9092, not 'here'"),
     ((TRAILS.parent.parent / "trails" / "s4-copied-tail.trail.jsonl", "--broker", NOBODY),
-     "what can be played against a real broker are runs of whole transactions (kafka/...)"),
+     "only runs of whole transactions (kafka/...) can be played"),
     (("there-is-none", "--broker", NOBODY), "there-is-none"),
 ], ids=["no trail", "no broker", "bad address", "other model", "no file"])
 def test_bad_input_is_refused_in_a_sentence(words: tuple[object, ...], sentence: str) -> None:

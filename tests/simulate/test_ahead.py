@@ -157,7 +157,7 @@ def test_exception_of_protocol_code_is_what_a_search_finds(monkeypatch: pytest.M
     monkeypatch.setattr(vault.Door, "step", raises)
     found = look_ahead("vault-crash")
     assert found is not None and found.is_bad
-    assert found.sentence == "a search of every state meets an exception, ValueError: the dial is stuck:"
+    assert found.sentence == "a search of every state raises an exception, ValueError: the dial is stuck:"
 
 
 def test_soon_is_a_number_of_states(monkeypatch: pytest.MonkeyPatch) -> None:

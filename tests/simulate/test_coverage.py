@@ -152,4 +152,4 @@ def test_bounds_without_something_to_hold_against_are_refused(tmp_path: Path) ->
     assert (spec.code, "leave --within out" in spec.err) == (2, True)
     opened = call("simulate", "kafka/4.0", "--coverage", "--within", "producers=1", "--out", tmp_path)
     assert opened.code == 2
-    assert "takes steps only where its environment asks it to" in opened.err
+    assert "takes steps only when its environment asks for them" in opened.err

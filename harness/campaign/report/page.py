@@ -73,7 +73,7 @@ def said_again(again: Sequence[Rejudged]) -> str:
         return "no histories are stored, so none are judged again"
     agree = "all agree" if not wrong else f"{runs - wrong:,} agree, {wrong:,} DISAGREE"
     return (f"{runs:,} stored {'history' if runs == 1 else 'histories'} judged again from "
-            f"{counted(events, 'event')} alone: {agree} with what is recorded of {'it' if runs == 1 else 'them'}")
+            f"{counted(events, 'event')} alone: {agree} with {'its' if runs == 1 else 'their'} record")
 
 
 def _again(again: Sequence[Rejudged], is_stale: bool) -> Iterator[Markup]:
