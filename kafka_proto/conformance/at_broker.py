@@ -56,7 +56,7 @@ def play_at(
         verdicts = [judge(record, player=Situation(client.ask, pauses(), f"{run}-{n}", wall_clock_ms()).play)
                     for n, record in played]
     if not mine:
-        raise Refusal(f"no record is of level {level} of {FEATURE}, which the broker has; serve another level")
+        raise Refusal(f"the broker has {FEATURE} {level}, but no record has that level; serve another level")
     return verdicts, tuple(f"{count} not played: {reason}" for reason, count in sorted(reasons.items()))
 
 

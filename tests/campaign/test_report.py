@@ -349,10 +349,10 @@ def no_runs(folder: Path, campaign: Path) -> None:
 
 
 @pytest.mark.parametrize(("make", "said"), [
-    (lambda folder, campaign: None, "holds no campaign: there is no campaign.json; give the --out of one"),
+    (lambda folder, campaign: None, "holds no campaign: there is no campaign.json; give another folder"),
     (lambda folder, campaign: folder.mkdir(), "holds no campaign: there is no campaign.json"),
     (lambda folder, campaign: folder.write_text("no folder"), "cannot read "),
-    (no_runs, "of which no run is committed yet; start it"),
+    (no_runs, "has no committed run yet; start it"),
 ], ids=["missing", "empty", "file", "no runs"])
 def test_folders_that_hold_no_campaign_are_refused(
     make: Callable[[Path, Path], object], said: str, campaign: Path, tmp_path: Path

@@ -258,7 +258,7 @@ def test_check_without_orders_says_which_lengths_are_shortest(
     ((*ACTORS, "--reduce", "none,numbers"), "--reduce none excludes other reductions"),
     ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python does not support --reduce numbers; give"),
     ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "cannot be checked with --reduce: it merges"),
-    ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
+    ((*CHECK, "--reduce", "order"), "is not an actor and shares variables with others, so no order of steps"),
     ((*ACTORS, "--reduce", "order", "--view"), "which --reduce order needs, does not support --view"),
     ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "which --reduce order needs, does not support --che"),
     ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "which --reduce numbers needs, does not support --che"),

@@ -161,7 +161,7 @@ def test_tla_export_names_another_module(tmp_path: Path) -> None:
     path = tmp_path / "run.trail.jsonl"
     trail_of(model, "SendInitPidRequest(c1) tid1").write(path)
     said = call("show", path, "--as", "tla").refusal
-    assert "repairs S1, so the published kafka_transactions does other steps; name the module" in said
+    assert "repairs S1, so it differs from the published kafka_transactions; name the module" in said
     text = call("show", path, "--as", "tla", "--module", "mended").out
     assert "---- MODULE Trace ----" in text and "EXTENDS Integers, TLC, mended\n" in text
     assert "Clients = {c1}" in text
@@ -169,7 +169,7 @@ def test_tla_export_names_another_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("out", "options", "said"), [
     ("a-b.tla", (), "'a-b' cannot be the name of a TLA+ module"),
-    ("Kip320.tla", (), "cannot be called Kip320 as the module it extends"),
+    ("Kip320.tla", (), "cannot have the name Kip320 of the module"),
     ("Good.tla", ("--module", "no module"), "'no module' cannot be the name of a TLA+ module"),
     ("missing/../run.trail.jsonl/Good.tla", (), "it is not a folder"),
 ])

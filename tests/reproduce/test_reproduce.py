@@ -25,9 +25,9 @@ def kafka() -> Any:
 
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "reproduce takes one TRAIL; kafka-proto hunt writes them"),
-    ((TRAILS / "late-end.trail.jsonl",), "which broker? Give --broker HOST:PORT, as 127.0.0.1:9092"),
+    ((TRAILS / "late-end.trail.jsonl",), "no broker is named; give --broker HOST:PORT, such as 127.0.0.1:9092"),
     ((TRAILS / "late-end.trail.jsonl", "--broker", "here"),
-     "--broker should be HOST:PORT, as 127.0.0.1:9092, not 'here'"),
+     "--broker must be HOST:PORT, such as 127.0.0.1:9092, not 'here'"),
     ((TRAILS.parent.parent / "trails" / "s4-copied-tail.trail.jsonl", "--broker", NOBODY),
      "only runs of whole transactions (kafka/...) can be played"),
     (("there-is-none", "--broker", NOBODY), "there-is-none"),

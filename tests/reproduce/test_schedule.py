@@ -92,7 +92,7 @@ def test_a_request_that_is_only_slow_is_not_held_back() -> None:
 
 
 @pytest.mark.parametrize(("steps", "reason"), [
-    ([*SENT, RunStep("Crash(b1)")], "step 4 is Crash(b1); calls of producers, delays, and losses"),
+    ([*SENT, RunStep("Crash(b1)")], "step 4 is Crash(b1); only calls of producers, and delays and losses"),
     ([*SENT, RunStep("Drop WriteTxnMarkersRequest")], "step 4 is a loss of what brokers send"),
     ([*SENT, RunStep("SendOffsetsToTransaction(c1)")], "step 4 is SendOffsetsToTransaction(c1)"),
     (BEGUN, "nothing is written in it"),
