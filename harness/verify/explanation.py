@@ -125,7 +125,7 @@ class _Explainer:
                 return near.label, self._differs(near, before, after)
             attempt = self._attempt(before, after, exact=False)
         if attempt is None:
-            return None, ("no action of the spec that was ever seen writes these slots",)
+            return None, ("no known action of the spec writes these slots",)
         return attempt.instance, (attempt.sentence,)
 
     def _closest(self, options: list[Option], before: Ids, after: Ids) -> Option | None:

@@ -151,7 +151,7 @@ def test_operation_that_never_began_is_found(history: Path) -> None:
             event["op"] = {"process": "f1", "name": "fetch", "outcome": outcome, "value": None}
 
     (oddity,) = judged(edited(history, edit)).odd
-    assert oddity.sentence == "its op ends fetch of f1, which had not begun"
+    assert oddity.sentence == "it ends fetch of f1, which had not begun"
     outcomes.pop()
     assert judged(edited(history, edit)).odd == ()
 
@@ -269,9 +269,9 @@ def flushed(events: list[Line]) -> Line:
 
 @pytest.mark.parametrize(("edit", "rule", "said"), [
     (lambda events: first(events, "Serve")["received"].update(number=77),
-     "TakenWasUnderWay", "takes a message that is not on its way to it"),
+     "TakenWasUnderWay", "takes a message that is not under way to it"),
     (lambda events: first(events, "Set")["writes"].update(f1=events[0]["initial"]["f1"]),
-     "OwnStateOnly", "^reg writes f1, which is not its own$"),
+     "OwnStateOnly", "^reg writes f1, which it does not own$"),
     (lambda events: [event.update(at_us=100 - n) for n, event in enumerate(events)],
      "TimeGoesOn", "is before that of the step before it"),
     (lambda events: flushed(events)["writes"].update(
