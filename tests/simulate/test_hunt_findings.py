@@ -117,7 +117,7 @@ def test_silent_row_whose_steps_leave_the_spec_is_red(tmp_path: Path) -> None:
     outcome = call("hunt", DEPARTS, "toy-crashing", "--seeds", RUNS, "--out", tmp_path)
     said = " ".join(outcome.out.split())
     assert (outcome.code, outcome.err) == (1, "")
-    assert f"NO {DEPARTS}" in said and "NOT AS EXPECTED: a step is not a step of toy/spec" in said
+    assert f"NO {DEPARTS}" in said and "NOT AS EXPECTED: a step is not allowed by toy/spec" in said
     assert "is not a step of the spec: Apply(f1)" in said
     assert "1 of 2 scenarios as expected" in said
     path = tmp_path / f"{DEPARTS}.trail.jsonl"

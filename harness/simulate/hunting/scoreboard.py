@@ -166,7 +166,7 @@ def _outcome(row: ScoreboardRow) -> str:
     elif row.violated == RAISED:
         said = "protocol code raises an exception"
     elif row.violated == REFINEMENT:
-        said = f"a step is not a step of {row.spec}"
+        said = f"a step is not allowed by {row.spec}"
     elif row.violated:
         said = f"violates {row.violated}, expected {row.expected or 'no violation'}"
     elif row.expected:
