@@ -307,7 +307,7 @@ def test_a_driver_killed_three_times_comes_to_the_right_counts(tmp_path: Path) -
             out, err = process.communicate(timeout=2 * PATIENCE_S)
             assert process.returncode == (130 if number == signal.SIGINT else -number)
             if number == signal.SIGINT:
-                assert '"verdict": "interrupted"' in out and f"which is kept in {folder}: the same command" in err
+                assert '"verdict": "interrupted"' in out and f"the checkpoint is in {folder}, the same command" in err
     assert committed() < 24
     spark()
     reported = call(*arguments).json

@@ -121,7 +121,7 @@ def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[s
         host, _, port = cluster.bootstrap_servers.partition(":")
         (verdict,), _ = play_at([wrong], host, int(port))
         assert verdict.differences == ("step 1.response.producer_epoch: expected 7, found 0",)
-    for given, said in (({"--broker": "here"}, "should be HOST:PORT"),
+    for given, said in (({"--broker": "here"}, "must be HOST:PORT"),
                         ({"--broker": cluster.bootstrap_servers}, "does not answer as a broker"),
                         ({"--broker": "127.0.0.1:1", "--release": None}, "give --release as well")):
         with pytest.raises(Refusal, match=said):
