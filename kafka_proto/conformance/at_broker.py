@@ -92,7 +92,7 @@ def record_at(
             if first != second:
                 odd = (difference for number, (one, other) in enumerate(zip(first, second, strict=True), 1)
                        for difference in differences(one, other, f"step {number}"))
-                said.append(f"{who} differs when it is played again: {next(odd)}")
+                said.append(f"{who} differs when played again: {next(odd)}")
     return records, tuple(said)
 
 

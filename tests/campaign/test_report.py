@@ -246,7 +246,7 @@ def test_a_scenario_that_is_not_as_expected_is_said_and_can_fail_a_job(tmp_path:
     """Too few runs to find the flaw: the page says NOT, and the exit code is 1 where that was asked for."""
     out = made(tmp_path / "few", "pc-02-read-twice", "--coverage", 0, runs=2)
     outcome = call("report", out, "--check")
-    assert outcome.code == 1 and "NO  pc-02-read-twice" in outcome.out and "expected is ReaderView" in outcome.out
+    assert outcome.code == 1 and "NO  pc-02-read-twice" in outcome.out and "expected ReaderView" in outcome.out
     assert "✗ NOT as expected" in page_of(out) and "No run violates anything." in page_of(out)
 
 

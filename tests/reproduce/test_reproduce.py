@@ -93,4 +93,4 @@ def test_where_librdkafka_crashes_once_the_schedule_is_played_again(
     monkeypatch.setattr(playing, "PROGRAM", (sys.executable, "-c", once))
     with kafka(release="3.5.2", transaction_version=0) as cluster:
         outcome = call("reproduce", TRAILS / "late-end.trail.jsonl", "--broker", cluster.bootstrap_servers, "--json")
-    assert "once more" in outcome.err and list(outcome.json["violated"]) == ["MarkerAttribution"]
+    assert "trying again" in outcome.err and list(outcome.json["violated"]) == ["MarkerAttribution"]
