@@ -8,8 +8,8 @@ from harness.model import Refusal
 def address_of(given: str | None) -> tuple[str, int]:
     """Return host and port of the option --broker. Raises Refusal."""
     if given is None:
-        raise Refusal("which broker? Give --broker HOST:PORT, as 127.0.0.1:9092")
+        raise Refusal("no broker is named; give --broker HOST:PORT, such as 127.0.0.1:9092")
     host, colon, port = given.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Refusal(f"--broker should be HOST:PORT, as 127.0.0.1:9092, not {given!r}")
+        raise Refusal(f"--broker must be HOST:PORT, such as 127.0.0.1:9092, not {given!r}")
     return host, int(port)

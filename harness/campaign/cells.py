@@ -133,13 +133,13 @@ def _cell(
             settings[name] = value
         elif name in spec.sizes or name in FAULT_KINDS:
             if not value.isdecimal():
-                raise Refusal(f"{name} is swept over whole numbers, not {value!r}")
+                raise Refusal(f"{name} takes whole numbers, not {value!r}")
             (sizes if name in spec.sizes else faults)[name] = int(value)
             if name not in spec.sizes and name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
-                raise Refusal(f"{what} names no target for {name}, so it cannot be swept")
+                raise Refusal(f"{name} of {what} has no target, so it cannot be swept")
         else:
             known = (*spec.settings, *spec.sizes, *FAULT_KINDS)
-            raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "what can is"))
+            raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "these can be:"))
     faults = {name: value for name, value in faults.items() if value}
     model = spec.make(sizes, settings, base.network, faults_from_json(faults))
     plan = everything(spec.make()) if scenario is None else plan_of(scenario)

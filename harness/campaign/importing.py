@@ -95,7 +95,7 @@ def check_free(folder: Path) -> None:
     """Refuse a folder in which there is something already."""
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise Refusal(f"{folder} holds something already; give a new folder with --out")
+            raise Refusal(f"{folder} is not empty; give a new folder with --out")
     except OSError as error:
         raise Refusal(f"cannot read {folder}: {reason_of(error)}; give another place with --out") from None
 

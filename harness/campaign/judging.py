@@ -234,7 +234,7 @@ def _sentence(found: JudgedFile) -> str:
     """Return the first thing that is wrong with a history."""
     said = [*found.differs, *(oddity.sentence for oddity in found.odd)]
     if found.explanation is not None:
-        said.append(f"step {found.explanation.step} is no step of the spec")
+        said.append(f"step {found.explanation.step} is not a step of the spec")
     if found.departed is not None:
         said.append(f"step {found.departed.step}: {found.departed.sentence}")
     return (said or [broken.reason for broken in found.broken])[0]

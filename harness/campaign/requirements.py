@@ -27,7 +27,7 @@ def require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if home:
         if not Path(home, "bin", "java").exists():
-            raise Refusal(f"JAVA_HOME is {home}, where there is no bin/java; let it name a Java 17 or 21, or unset it")
+            raise Refusal(f"JAVA_HOME is {home}, which has no bin/java; set it to a Java 17 or 21, or unset it")
         return
     if shutil.which("java"):
         return

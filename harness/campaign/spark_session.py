@@ -52,7 +52,7 @@ def checked_master(master: str) -> str:
         return f"local[{threads}{local.group(3) or f',{ATTEMPTS}'}]"
     cluster = CLUSTER.fullmatch(master)
     if not cluster:
-        raise Refusal(f"{master!r} is no Spark master; give --master as local[N], local[*], spark://HOST:PORT, yarn "
+        raise Refusal(f"{master!r} is not a Spark master; give --master as local[N], local[*], spark://HOST:PORT, yarn "
                       "or k8s://...")
     if cluster.group(1) and not cluster.group(3):
         try:

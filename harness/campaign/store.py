@@ -149,7 +149,7 @@ class CampaignStore:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise Refusal(f"{self.folder} holds no campaign: there is no {MANIFEST}; give the --out of one") from None
+            raise Refusal(f"{self.folder} holds no campaign: there is no {MANIFEST}; give another folder") from None
         except OSError as error:
             raise Refusal(f"cannot read {path}: {reason_of(error)}; give the folder of a campaign") from None
         except ValueError:

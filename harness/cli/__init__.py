@@ -43,7 +43,7 @@ def main() -> NoReturn:
         interrupt_handled()
         code = _say(str(error) or "interrupted; nothing was written", INTERRUPTED)
     except MemoryError:
-        code = _say("the machine has no memory left for this; use smaller sizes, --symmetry or --memory", WRONG_USE)
+        code = _say("out of memory; use smaller sizes, --symmetry or --memory", WRONG_USE)
     except BrokenPipeError:
         _forget_stdout()
         code = CLOSED_PIPE

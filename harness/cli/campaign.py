@@ -22,32 +22,32 @@ from harness.simulate.strategies import by_name
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="SCENARIO|MODEL...")
 @click.option("--runs", type=whole(1), required=True, metavar="N",
-              help="Runs of each scenario, strategy and swept value: those with the seeds 0 to N - 1.")
+              help="Runs of each scenario, strategy and swept value, with the seeds 0 to N - 1.")
 @click.option("--strategy", "strategy", type=OneOf(by_name.NAMES), multiple=True, default=("random",),
-              show_default=True, help="May be repeated.")
+              show_default=True, help="How steps are chosen; may be repeated.")
 @click.option("--sweep", "sweeps", multiple=True, metavar="NAME=A,B,...",
               help="Values of a setting, a size or a fault budget (crash=0,1,2); may be repeated.")
-@click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
+@click.option("--steps", type=whole(1), metavar="N", help="Most steps of a run, before its fair ending.")
 @SIZES
 @SETTINGS
 @click.option("--keep", default="sample=0.01", show_default=True, metavar="all|failing|sample=F",
-              help="Runs whose events are kept: all; those that violate something; and that part of the others.")
+              help="Runs whose events are kept: all; failing ones; or failing ones and the share F of the others.")
 @click.option("--coverage", type=float, metavar="F",
-              help="The part of the runs whose coverage is measured, from 0 to 1 (default: 0.02).")
-@click.option("--block", type=whole(1), metavar="N", help="Runs that are committed together (default: 500).")
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
+              help="Share of the runs whose coverage is measured, from 0 to 1 (default: 0.02).")
+@click.option("--block", type=whole(1), metavar="N", help="Runs per commit (default: 500).")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="The Spark master.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/campaign"), show_default=True, metavar="DIR",
-              help="Folder of the campaign; on a cluster, one that all machines share.")
+              help="Folder of the campaign; on a cluster, one shared by all machines.")
 @AS_JSON
 def campaign(
     what: tuple[str, ...], runs: int, strategy: tuple[str, ...], sweeps: tuple[str, ...], steps: int | None,
     sizes: tuple[str, ...], settings: tuple[str, ...], keep: str, coverage: float | None, block: int | None,
     master: str, out: Path, as_json: bool,
 ) -> int:
-    """Make many runs on Spark, and tables of their results.
+    """Make many runs on Spark, and write tables of their results.
 
-    Runs that are there already are not made again: a campaign that was interrupted goes on where it was. Violations
-    are data: the exit code is 0 when all runs were made.
+    An interrupted campaign resumes: runs that are already in --out are not made again. Violations are data: the exit
+    code is 0 once all runs are made.
     """
     require_packages()
     from harness.campaign.cells import cells
@@ -79,7 +79,7 @@ def campaign(
     answer(as_json, result, _summary_lines(result, [cell.what for cell in chosen]))
     if outcome.interrupted:
         kept = f"{some_of(outcome.runs, outcome.planned, 'run', 'are')} kept in {out}"
-        raise KeyboardInterrupt(f"interrupted; {kept}, and the same command goes on from there")
+        raise KeyboardInterrupt(f"interrupted; {kept}, the same command resumes")
     return 0
 
 
@@ -90,9 +90,8 @@ def _summary_lines(result: dict[str, Any], whats: list[str]) -> list[str]:
     lines = [f"{counted(result['runs'], 'run')} of {of}, {counted(result['steps'], 'step')}: "
              f"{counted(result['failing'], 'run', 'violate')} something"]
     if result["errors"]:
-        lines.append(f"{counted(result['errors'], 'run')} ended in an error of the protocol's own code, see the table "
-                     "runs")
-    lines.append(f"{made:,} made now, {result['found']:,} there before; the tables are in {result['out']}")
+        lines.append(f"{counted(result['errors'], 'run')} ended in an error of the protocol code; see the table runs")
+    lines.append(f"{made:,} made now, {result['found']:,} before; the tables are in {result['out']}")
     return lines
 
 

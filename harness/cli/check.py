@@ -54,42 +54,43 @@ SAVED_EVERY = 30.0
 @click.argument("what", metavar="MODEL|SCENARIO")
 @SIZES
 @SETTINGS
-@click.option("--network", metavar="NAME", help="How messages travel (default: the model's or scenario's own way).")
+@click.option("--network", metavar="NAME", help="The network's semantics (default: the model's or scenario's).")
 @click.option("--faults", multiple=True, metavar="KIND=N,...",
-              help="How often each kind of fault may happen in a run, as in drop=1,crash=1 (a scenario's others stay; "
-                   "none: no faults at all).")
+              help="Fault budget of a run, such as drop=1,crash=1. Other kinds keep the scenario's budget; none "
+                   "removes all faults.")
 @click.option("--target", "targets", multiple=True, metavar="ACTOR",
-              help="An actor that may crash, pause or be cut off; may be repeated (default: the scenario's, or all).")
+              help="Actor that may crash, pause or be cut off; may be repeated (default: the scenario's, else all).")
 @click.option("--timers", multiple=True, metavar="N|NAME=N",
-              help="How many timers may fire in a run, all together or of one name; may be repeated "
-                   "(default: as many as the scenario says; of a model, any number).")
+              help="Most timers that fire in a run: of all names (N), or of one (NAME=N); may be repeated (default: "
+                   "the scenario's limit; for a model, no limit).")
 @click.option("--states", type=whole(1), metavar="N",
-              help=f"End after so many states (default: {FREE_STATES:,} with actors or faults, else all).")
+              help=f"Stop after N states (default: {FREE_STATES:,} with actors or faults, else no limit).")
 @click.option("--invariant", "invariants", multiple=True, metavar="NAME|EXPRESSION",
-              help="Check this invariant, and no others but those named; may be repeated. Or an expression over the "
-                   "variables, as 'client[\"c1\"].epoch < 2'.")
+              help="Check this invariant instead of all claimed ones; may be repeated. It may be an expression over "
+                   "the variables, such as 'client[\"c1\"].epoch < 2'.")
 @click.option("--property", "temporal", multiple=True, metavar="NAME",
-              help="Check this temporal property besides; may be repeated.")
+              help="Also check this temporal property; may be repeated.")
 @click.option("--fairness", default="spec", show_default=True, metavar="spec|none|action|weak|next",
-              help="What temporal properties assume: the module's formula; nothing; its actions weakly fair, whatever "
-                   "their arguments, or for each choice of these (weak,ACTION: one strongly); or that what can happen "
-                   "does.")
-@click.option("--symmetry", is_flag=True, help="Count states that differ by a renaming as one.")
+              help="Fairness that temporal properties assume. spec: the module's formula. none: no fairness. action: "
+                   "its actions weakly fair, whatever their arguments. weak: weakly fair for each choice of arguments "
+                   "(weak,ACTION: ACTION strongly). next: WF_vars(Next).")
+@click.option("--symmetry", is_flag=True, help="Count states that are equal up to interchangeable names as one.")
 @click.option("--reduce", "reductions", multiple=True, metavar="numbers,symmetry,order|all|none",
-              help="Search fewer states, which stand for all others: these exact reductions, or all that keep lengths.")
-@click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
-@click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
-@click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
+              help="Exact reductions: search fewer states, with the same verdict. all: those that keep lengths.")
+@click.option("--view", is_flag=True,
+              help="Apply the module's VIEW: states that differ only in hidden variables count as one.")
+@click.option("--no-stop", is_flag=True, help="Continue after a violation; report the first of each invariant.")
+@click.option("--deadlock", is_flag=True, help="Report a state without a possible step as a violation.")
 @click.option("--engine", type=OneOf([*ENGINES, PLAIN, SPARK]), default="auto", show_default=True,
-              help="The inner loop: compiled where that is possible, in Python, state by state (plain), or Spark. "
-                   "Results are the same.")
-@click.option("--master", metavar="URL", help="Where Spark runs, with --engine spark (default: local[*]).")
+              help="How states are searched, with the same results. auto: the compiled kernel if possible, else "
+                   "python. plain: state by state. spark: on Spark.")
+@click.option("--master", metavar="URL", help="With --engine spark: the Spark master (default: local[*]).")
 @click.option("--parts", type=whole(1), metavar="N",
-              help="With --engine spark: parts that states are spread over (default: 4 per core).")
-@click.option("--fingerprints", is_flag=True, help="Keep 64 bits of each state in memory, not all of it.")
-@click.option("--memory", type=float, metavar="GB", help="Give up, in order, when the states need more than this.")
+              help="With --engine spark: partitions of the states (default: 4 per core).")
+@click.option("--fingerprints", is_flag=True, help="Keep 64-bit fingerprints in memory, not whole states.")
+@click.option("--memory", type=float, metavar="GB", help="Stop when the states need more memory than this.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR",
-              help="Save the search here from time to time and when it is interrupted, and go on from what is there.")
+              help="Save the search here at intervals and when interrupted; resume from a checkpoint found here.")
 @OUT
 @AS_JSON
 def check(
@@ -99,11 +100,10 @@ def check(
     deadlock: bool, engine: str, master: str | None, parts: int | None, fingerprints: bool, memory: float | None,
     checkpoint: Path | None, out: Path, as_json: bool,
 ) -> int:
-    """Search a model, or the model of a scenario, completely.
+    """Check every reachable state of a model or a scenario.
 
-    Without --invariant every invariant that is claimed is checked. A search of actors ends at a limit. A scenario is
-    searched with the faults and timers that it declares; where what it expects to be violated is not found, the exit
-    code is 2.
+    Without --invariant, all claimed invariants are checked. A search of actors stops at a limit. A scenario is searched
+    with its own faults and timers. If its expected violation is not found, the exit code is 2.
     """
     asked = asked_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
     built = with_expressions(asked.searched(view), invariants)
@@ -167,8 +167,8 @@ def check(
         summary["verdict"] = "missed"
     answer(as_json, summary, summary_lines(summary, tables))
     if search.interrupted:
-        kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
-        raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")
+        kept = f"; the checkpoint is in {checkpoint}, the same command resumes" if checkpoint is not None else ""
+        raise KeyboardInterrupt(f"interrupted; the counts above are of a part of the states{kept}")
     if isinstance(search, Search):
         search.close()
     gc.freeze()
@@ -187,7 +187,7 @@ def _invariants(model: Model, asked: SearchTarget, chosen: tuple[str, ...]) -> t
     for name in chosen:
         if name not in known:
             temporal = any(prop.name == name and prop.is_temporal for prop in model.properties)
-            hint = f"; {name} is a temporal property, name it with --property" if temporal else ""
+            hint = f"; {name} is a temporal property, give it with --property" if temporal else ""
             raise Refusal(unknown(f"{model.name} has no invariant {name!r}", name, known, "its invariants are") + hint)
     return chosen or asked.invariants(model)
 
@@ -220,7 +220,7 @@ def _stopping(search: Search | PlainSearch | SparkSearch) -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         lost = "nothing was written"
         if search.checkpoint is not None:
-            lost = "what was searched since the last checkpoint is lost"
+            lost = "the search since the last checkpoint is lost"
         raise KeyboardInterrupt(f"interrupted; {lost}")
 
     before = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]

@@ -48,13 +48,13 @@ def first_line(summary: Mapping[str, Any], counts: str) -> str:
     expected = f"{part}expected violation of {left_out['property']}"
     if left_out["why"] == "absent":
         return f"{expected} not found in {counts}"
-    what = "asked for" if left_out["why"] == "asked" else "looked for"
-    return f"{expected} not {what}; no violation of what was, in {counts}"
+    what = "asked for" if left_out["why"] == "asked" else "checked"
+    return f"{expected} not {what}; no other violation in {counts}"
 
 
 def why_missed(asked: SearchTarget, summary: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Say in a sentence that an expected violation was not found; `given` are the options that may leave it out."""
-    return f"{asked.name} is expected to violate {summary['missed']['property']}, and this search did not find that; " \
+    return f"{asked.name} is expected to violate {summary['missed']['property']}, but this search did not find it; " \
            f"{what_finds_it(asked, summary, given)}"
 
 
@@ -63,7 +63,7 @@ def what_finds_it(asked: SearchTarget, summary: Mapping[str, Any], given: Mappin
     scenario, expected = asked.scenario, summary["missed"]["property"]
     assert scenario is not None
     if summary["missed"]["why"] == "unchecked" and goes_beyond_specs(summary):
-        return f"{expected} is temporal, and checked of specs only: kafka-proto simulate {asked.name} --seeds 1000"
+        return f"temporal properties are checked on specs only: use kafka-proto simulate {asked.name} --seeds 1000"
     if (known := _known_search(scenario, expected)) is not None:
         return known
     options = [name for name, value in given.items() if value]

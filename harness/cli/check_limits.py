@@ -77,21 +77,21 @@ class Watch:
 def ended_by(summary: Mapping[str, Any], checkpoint: Path | None) -> str:
     """Say in a sentence which limit ended a search, and what to do."""
     name, value = summary["limit"]["name"], summary["limit"]["value"]
-    kept = f"; what is done is kept in {checkpoint}" if checkpoint is not None else ""
+    kept = f"; the checkpoint is in {checkpoint}" if checkpoint is not None else ""
     if name == GROWTH:
         return (
-            f"the search was ended after {counted(summary['distinct'], 'state')}, as "
-            f"{summary['growing'][0]['path']} keeps growing{kept}; bound it by sizes, or "
-            f"say with --states how many states are enough"
+            f"the search stopped after {counted(summary['distinct'], 'state')}, as "
+            f"{summary['growing'][0]['path']} keeps growing{kept}; bound it with --size, or "
+            f"limit the search with --states"
         )
     fewer = "fewer faults or timers" if goes_beyond_specs(summary) or summary["engine"] == "plain" else "--symmetry"
     if name == "memory":
         return (
-            f"the search needs more than the {value:g} GB of memory that it was given, after "
+            f"the search needs more than {value:g} GB of memory after "
             f"{counted(summary['distinct'], 'state')}{kept}; give more with --memory, or use smaller sizes or {fewer}"
         )
     return (
-        f"the search ended at its {_limit(name, value)}, before it was complete{kept}; give more with --{name}, "
+        f"the search stopped at its {_limit(name, value)}, incomplete{kept}; give more with --{name}, "
         f"or use smaller sizes or {fewer}"
     )
 
@@ -109,7 +109,7 @@ def limit_words(summary: Mapping[str, Any], most: int = 3) -> list[str]:
     """Say line by line which limit ended a search, and what keeps growing, if that was looked for."""
     limit = summary["limit"]
     if limit is not None and limit["name"] != GROWTH:
-        return [f"ended at the {_limit(limit['name'], limit['value'])}, --{limit['name']}", *_growth(summary, most)]
+        return [f"stopped at the {_limit(limit['name'], limit['value'])} (--{limit['name']})", *_growth(summary, most)]
     return _growth(summary, most)
 
 
@@ -118,8 +118,8 @@ def _growth(summary: Mapping[str, Any], most: int) -> list[str]:
     if growing is None:
         return []
     if not growing:
-        return [f"nothing was seen to keep growing on walks of {STEPS:,} steps: it may be finite, and larger"]
-    lines = [f"it does not become finite, as a walk of {STEPS:,} steps shows; these keep growing:"]
+        return [f"nothing keeps growing in walks of {STEPS:,} steps: the state space may be finite, but larger"]
+    lines = [f"the state space does not become finite: a walk of {STEPS:,} steps shows that these keep growing:"]
     for part in growing[:most]:
         reached = f"{part['reached']:,} values" if part["what"] == "values" else f"{part['reached']:,}"
         size = "length " if part["what"] == "size" else ""
@@ -129,7 +129,7 @@ def _growth(summary: Mapping[str, Any], most: int) -> list[str]:
     if rest := len(growing) - most:
         lines += [f"  and {rest} more, see --json"] if rest > 0 else []
     if any(part["sort"] for part in growing) and NUMBERS not in summary["reductions"]:
-        lines.append(f"  --reduce {NUMBERS} takes states as one that differ in numbers that are only compared")
+        lines.append(f"  --reduce {NUMBERS} counts states that differ only in such numbers as one")
     if timers:
-        lines.append(f"  timers that fire again and again there: {', '.join(timers)}; --timers bounds them")
+        lines.append(f"  timers that keep firing: {', '.join(timers)}; --timers limits them")
     return lines

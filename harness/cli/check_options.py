@@ -33,14 +33,14 @@ def check_options(
         if name not in known:
             has = f"its temporal properties are {', '.join(known)}" if known else "it has none"
             safe = any(prop.name == name and prop.is_safety for prop in model.properties)
-            hint = f"; {name} is an invariant, name it with --invariant" if safe else ""
+            hint = f"; {name} is an invariant, give it with --invariant" if safe else ""
             meant = did_you_mean(name, known)
             raise Refusal(f"{model.name} has no temporal property {name!r}; {meant}{' ' if meant else ''}{has}{hint}")
     for option, is_on in reducing.items():
         if temporal and is_on:
             raise Refusal(
-                f"temporal properties need every state and step as it is, and {option} takes several for one, so that "
-                f"a cycle need not be one; leave {option} or --property out"
+                f"temporal properties cannot be checked with {option}: it merges states, and a cycle of merged states "
+                f"may not be real; leave {option} or --property out"
             )
     if memory is not None and not LEAST_MEMORY <= memory < math.inf:
         raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}; leave it out for no limit")
@@ -53,13 +53,14 @@ def refuse_together(
     if engine == SPARK:
         given = [name for name, value in others.items() if value]
         if given:
-            raise Refusal(f"--engine spark has no {given[0]}; leave it out, or use another engine")
+            raise Refusal(f"--engine spark does not support {given[0]}; leave it out, or use another engine")
         return
     given = [name for name, value in only.items() if value is not None]
     if given:
-        raise Refusal(f"{given[0]} is for --engine spark; leave it out, or give that engine")
+        raise Refusal(f"{given[0]} needs --engine spark; give both, or leave it out")
     if checkpoint is not None and (checkpoint / MANIFEST).exists():
-        raise Refusal(f"the search in {checkpoint} is of --engine spark; go on with that, or give another folder")
+        raise Refusal(f"the search in {checkpoint} was made by --engine spark; resume with that engine, "
+                      "or give another folder")
 
 
 def refuse_expressions(model: Model, options: Mapping[str, bool]) -> None:
@@ -87,11 +88,11 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
             raise Refusal(unknown(f"there is no reduction {name!r}", name, known, "give"))
         if name == NUMBERS and model.auxiliary:
             kept = ", ".join(variable.name for variable in model.auxiliary)
-            raise Refusal(f"{model.name} has auxiliary variables ({kept}), in which numbers are not renamed; leave "
+            raise Refusal(f"{model.name} has auxiliary variables ({kept}), whose numbers are not renamed; leave "
                           f"--reduce {name} out")
         if not has.get(name, True):
             lacks = "interchangeable names" if name == SYMMETRY else "numbers that are only compared"
-            raise Refusal(f"{model.name} declares no {lacks}, so there is nothing that --reduce {name} could do; "
+            raise Refusal(f"{model.name} declares no {lacks}, so --reduce {name} has no effect; "
                           "leave it out")
         if name == ORDER:
             from harness.explore.reduction.order import refuse
@@ -99,7 +100,7 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
             refuse(model)
         chosen |= {each for each in REDUCTIONS if has[each]} if name == ALL_OF_THEM else {name} - {NONE}
     if NONE in named and (len(named) > 1 or symmetry):
-        raise Refusal("--reduce none takes no other reduction beside it; leave one of them out")
+        raise Refusal("--reduce none excludes other reductions; leave one of them out")
     return tuple(name for name in (*REDUCTIONS, ORDER) if name in chosen)
 
 
@@ -111,19 +112,19 @@ def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mappi
     needs = beyond_specs(model)
     given = [name for name, value in others.items() if value]
     if needs and engine == SPARK:
-        raise Refusal(f"{model.name} has {needs}, which --engine {engine} cannot take yet; use another engine")
+        raise Refusal(f"{model.name} has {needs}, which --engine {engine} does not support yet; use another engine")
     own = [name for name in reduce if name != SYMMETRY or needs]
     if own and engine not in (PLAIN, "auto"):
-        raise Refusal(f"--engine {engine} has no --reduce {own[0]}; give --engine plain, or leave it out")
+        raise Refusal(f"--engine {engine} does not support --reduce {own[0]}; give --engine plain, or leave it out")
     if engine == PLAIN or own:
         if given:
-            why = f", the only one yet that reduces by {own[0]}," if own else ""
-            raise Refusal(f"--engine plain{why} has no {given[0]}; leave it out")
+            why = f", which --reduce {own[0]} needs," if own else ""
+            raise Refusal(f"--engine plain{why} does not support {given[0]}; leave it out")
         return PLAIN
     if needs and "--property" in given:
         raise Refusal(
-            f"{model.name} has {needs}, and temporal properties are checked of specs only; leave --property out "
-            f"(kafka-proto simulate judges temporal properties)"
+            f"{model.name} has {needs}, and temporal properties are checked on specs only; leave --property out, or "
+            f"use kafka-proto simulate"
         )
     return engine
 

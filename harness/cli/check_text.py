@@ -29,14 +29,14 @@ def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iter
             again = violated["back_to"]
             if again is not None:
                 cycle = violated["length"] + 1 - again
-                steps = f"{counted(violated['length'], 'step')}, the last {cycle} for ever"
-            after = ", then nothing more" if again is None else ""
+                steps = f"{counted(violated['length'], 'step')}, the last {cycle} forever"
+            after = ", then stuttering" if again is None else ""
             headline = f"{violated['property']} is violated by {steps}{after}"
         else:
             fewest = "the fewest possible" if violated["shortest"] else "perhaps not the fewest possible"
             headline = f"{violated['property']} is violated after {steps}, {fewest}"
         expected = summary["expected"]
-        as_expected = ", as expected" if violated["property"] == expected else f", expected is {expected}" if (
+        as_expected = ", as expected" if violated["property"] == expected else f", expected {expected}" if (
             expected and expected not in (each["property"] for each in summary["violated"])) else ""
         yield f"{name}: {headline}{as_expected}"
         yield textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  ")
@@ -45,12 +45,12 @@ def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iter
         unmet = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
         yield from (f"  {note}" for note in unmet)
         if rest := len(violated.get("fairness", ())) - len(unmet):
-            yield f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled"
+            yield f"  fair and never enabled in the cycle: {counted(rest, 'other action')}"
         yield tables[violated["property"]]
         yield f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}"
     for prop, holds in summary["properties"].items():
         if holds is None:
-            yield f"  {prop}: not checked, as the search was not completed"
+            yield f"  {prop}: not checked, as the search is incomplete"
         elif holds:
             yield f"  {prop} holds"
     for prop, witness in summary["witnesses"].items():
@@ -63,13 +63,13 @@ def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iter
         if timer and number and timer not in summary["actions"]:
             yield f"  {timer}: no timer of this name fired; see the actions in --json for those that did"
     for prop in summary["unchecked"]:
-        instead = f"kafka-proto simulate {name} judges it"
+        instead = f"kafka-proto simulate {name} checks it"
         if summary["engine"] not in (PLAIN, SPARK) and not goes_beyond_specs(summary):
             instead = f"--property {prop} checks it"
-        yield f"  {prop}: claimed, but temporal, and not checked; {instead}"
+        yield f"  {prop}: not checked, as it is a temporal property; {instead}"
     if "collision_probability" in summary:
         chance = summary["collision_probability"]
-        yield f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}"
+        yield f"  probability that a state was missed because two have the same fingerprint: about {chance:.1e}"
 
 
 def _how(summary: Mapping[str, Any]) -> list[str]:
@@ -92,5 +92,5 @@ def _how(summary: Mapping[str, Any]) -> list[str]:
     by = "by --engine plain, " if summary["engine"] == PLAIN else ""
     lines = [f"{by}with {faults}{on}, {times}"]
     if summary["reductions"]:
-        lines.append(f"reduced by {', '.join(summary['reductions'])}: each state that was searched stands for others")
+        lines.append(f"reduced by {', '.join(summary['reductions'])}: each searched state stands for others")
     return lines

@@ -37,7 +37,7 @@ def _numbers(given: Iterable[str], option: str, example: str) -> dict[str, int]:
     for part in (part for text in given for part in text.split(",") if part):
         name, equals, number = part.rpartition("=")
         if not (number.isascii() and number.isdigit()) or (equals and not name):
-            raise Refusal(f"{option} takes whole numbers, as in {option} {example}, not {part!r}")
+            raise Refusal(f"{option} takes whole numbers, such as {option} {example}, not {part!r}")
         found[name] = int(number)
     return found
 
@@ -49,7 +49,7 @@ def _faults(asked: SearchTarget, given: tuple[str, ...], targets: tuple[str, ...
     numbers = _numbers((part for part in parts if part != NONE), "--faults", "drop=1,crash=1")
     for kind in numbers:
         if kind not in FAULT_KINDS:
-            said = f"there is no kind of faults {kind!r}"
+            said = f"there is no kind of fault {kind!r}"
             raise Refusal(unknown(said, kind, (*FAULT_KINDS, NONE), "the kinds are"))
     model = attrs.evolve(asked, faults=Faults()).make()
     changes: dict[str, Any] = {**numbers, "targets": targets or base.targets}
@@ -58,20 +58,20 @@ def _faults(asked: SearchTarget, given: tuple[str, ...], targets: tuple[str, ...
         chosen = attrs.evolve(chosen, targets=tuple(model.actors))
     if targets and not chosen.reaches(*WITH_TARGETS):
         kinds = ", ".join(WITH_TARGETS)
-        raise Refusal(f"--target says which actors {kinds} may affect, but --faults has none of these; add one")
+        raise Refusal(f"--target names the actors that {kinds} may affect, but --faults has none of these; add one")
     build_model(asked.spec.name, asked.sizes, asked.settings, model.network.name, chosen, ())
     for kind, number in numbers.items():
         if number and (why := _cannot(kind, model)):
-            raise Refusal(f"--faults {kind}={number} can do nothing: {why}; leave it out")
+            raise Refusal(f"--faults {kind}={number} has no effect: {why}; leave it out")
     return chosen
 
 
 def _cannot(kind: str, model: Model) -> str | None:
     """Say why a kind of faults cannot happen in a model, or return None."""
     if kind == "skew":
-        return "a search takes steps in every order and knows no clocks"
+        return "a search takes steps in every order, without clocks"
     if kind == "duplicate" and model.network.name == "unordered-set":
-        return f"on the network {model.network.name} a message that is there twice is one"
+        return f"the network {model.network.name} is a set: a duplicate is the same message"
     if kind == "reorder" and model.network.name != "fifo":
         return f"the network {model.network.name} keeps no order"
     if kind == "crash" and not any(actor.may_crash for actor in model.actors.values()):

@@ -52,23 +52,23 @@ RUNTIMES = OneOf(["plain", "trio"])
 @cli.command()
 @click.argument("scenario", nargs=-1)
 @click.option("--seeds", type=whole(1), metavar="N",
-              help="Runs per strategy (default: by scenario, and by what it took to find).")
+              help="Runs per strategy (default: the scenario's; more if a repaired scenario's flaw is rare).")
 @click.option("--thorough", is_flag=True,
-              help=f"All runs of each scenario, and in a repaired twin {SILENCE} times what each finding took.")
-@click.option("--all", "every", is_flag=True, help="A row for each scenario, also where nothing is found.")
+              help=f"Make all runs: for a repaired scenario, {SILENCE} times those that found its flaw.")
+@click.option("--all", "every", is_flag=True, help="Show a row for each scenario, even without a finding.")
 @OUT
 @AS_JSON
 def hunt(
     scenario: tuple[str, ...], seeds: int | None, thorough: bool, every: bool, out: Path, as_json: bool
 ) -> int:
-    """Hunt through scenarios with every strategy.
+    """Hunt for violations in scenarios, with every strategy.
 
-    All scenarios are hunted unless some are named; a repaired version comes with its flawed scenario. Flawed scenarios
-    come first. Those without a finding are one line for each group, unless some are named or --all asks for a row each.
-    Violations are shrunk and written under --out as trails and histories, with the scoreboard as text and JSON.
+    Without SCENARIO, all are hunted. A repaired scenario is hunted together with its flawed one. Flawed scenarios come
+    first. Scenarios without a finding share one line per group, unless some are named or --all is given. Violations
+    are shrunk. Trails, histories and the scoreboard (text and JSON) are written to --out.
 
-    Where no violation is expected, part of a scenario's runs are made, some of them are compared step by step with the
-    model's spec, and the row says which violations they rule out; --thorough makes all of them.
+    If no violation is expected, only part of the runs are made; --thorough makes all. Some runs are checked against
+    the spec step by step. The row shows how rare a violation would have been found.
     """
     screen = TerminalOutput(quiet=as_json)
     chosen = chosen_scenarios(scenario)
@@ -106,8 +106,9 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[ScoreboardRow]
 @click.argument("what", metavar="MODEL|SCENARIO")
 @click.option("--seed", type=whole(0), metavar="S", help="One run with this seed (default: 0).")
 @click.option("--seeds", type=whole(1), metavar="N", help="Runs with the seeds 0 to N - 1.")
-@click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True)
-@click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
+@click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True,
+              help="How steps are chosen.")
+@click.option("--steps", type=whole(1), metavar="N", help="Most steps of a run, before its fair ending.")
 @SIZES
 @SETTINGS
 @click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
@@ -121,14 +122,14 @@ def simulate(
 ) -> int:
     """Simulate a model or a scenario.
 
-    Writes one run under --out as a trail and a history: the first that violates what the scenario expects, else the
-    first that violates anything, else the first. A single run is written while it goes on, and may be of any length.
+    Writes one run to --out, as a trail and a history: the first with the expected violation, else the first with any
+    violation, else the first. A single run is written as it goes, so it may have any length.
     """
     if seed is not None and seeds is not None:
         raise Refusal("give either --seed S for one run or --seeds N for many, not both")
     if seed and strategy in by_name.IN_ORDER:
-        first = "give --seeds N for the first N of them"
-        raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
+        first = "give --seeds N for the first N"
+        raise Refusal(f"{strategy} runs have an order and no seeds; {first}")
     scenario, spec = find_runnable(what)
     expected = scenario.expected if scenario is not None else None
     given = pairs(sizes, int), pairs(settings, str)
@@ -173,7 +174,7 @@ def simulate(
     }
     answer(as_json, result, screen.simulated(result, trail, made.interrupted, ahead))
     if made.interrupted and alone:
-        raise KeyboardInterrupt(f"interrupted; the run is written as far as it went, {counted(made.steps, 'step')}")
+        raise KeyboardInterrupt(f"interrupted; the run is written up to here, {counted(made.steps, 'step')}")
     if made.interrupted:
         raise KeyboardInterrupt(f"interrupted; {some_of(made.runs, len(numbers), 'run', 'were')} finished")
     return 1 if made.violations and not made.as_expected else 0
@@ -286,7 +287,7 @@ def replay(trail: Path, runtime: str, as_json: bool) -> int:
 def shrink(trail: Path, out: Path, as_json: bool) -> int:
     """Shrink a violating trail to a short one.
 
-    The short trail violates the same property; the result says how many steps there were and are.
+    The short trail violates the same property. Prints the number of steps before and after.
     """
     read = read_trail(trail)
     check_file(out)
@@ -325,13 +326,13 @@ SHOWN = (*FORMS, "html")
 def show(file: Path, form: str, out: Path | None, width: int | None, module: str | None) -> int:
     """Show a run as a timeline, or export it.
 
-    As tla, with --out NAME.tla, the configuration for TLC is written to NAME.cfg beside it. As html, the run of a trail
-    is a page in one file, to step through in a browser.
+    --as tla --out NAME.tla also writes NAME.cfg, the configuration for TLC. --as html writes a trail as one HTML file,
+    to step through in a browser.
     """
     if form not in SHOWN:
         raise Refusal(unknown(f"there is no form {form!r} of a run", form, SHOWN, "give one of") + " with --as")
     if module is not None and form != "tla":
-        raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
+        raise Refusal(f"--module is for --as tla, but the form is {form}; give --as tla as well")
     if out is not None:
         check_file(out)
     if form == "html":
@@ -355,7 +356,7 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
 def _page(file: Path) -> str:
     """Return the run of a trail as a page. Raises Refusal for a history, and for a trail that does not fit."""
     if not is_trail(file):
-        raise Refusal(f"{file} is a history, which says what happened but not what else was possible; a page needs the "
+        raise Refusal(f"{file} is a history, without the steps that were possible but not taken; a page needs the "
                       "trail of the run")
     page: str = import_module("harness.demo.web.one_file").page_of_trail(read_trail(file))
     return page

@@ -14,9 +14,9 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
 from harness.simulate.strategies.coverage import Coverage, KnownStates
 
-COVERAGE = click.option("--coverage", is_flag=True, help="Tell which actions, guards and spec states were reached.")
+COVERAGE = click.option("--coverage", is_flag=True, help="Report which actions, guards and spec states were reached.")
 WITHIN = click.option("--within", multiple=True, metavar="NAME=N",
-                      help="With --coverage: search the spec at this size, and report how much of it was reached.")
+                      help="With --coverage: search the spec at this size, and report the reached share of it.")
 
 
 def collecting(
@@ -24,7 +24,7 @@ def collecting(
 ) -> tuple[Tables, Coverage | None]:
     """Return the tables to simulate on, and a collector of what is reached there, if wanted. Raises Refusal."""
     if within and not wanted:
-        raise Refusal("--within says what coverage is held against; give --coverage as well")
+        raise Refusal("--within needs --coverage; give both")
     if not wanted:
         return Tables(model, Guards() if source.campaign is not None else None), None
     known = _known(model, pairs(within, int))
@@ -36,7 +36,7 @@ def _known(model: Model, within: Mapping[str, int]) -> KnownStates | None:
     """Return what a search finds reachable: of a spec itself, or of the spec of actors if sizes are given."""
     if model.refinement is None:
         if within:
-            raise Refusal(f"{model.name} names no spec that could be searched at another size; leave --within out")
+            raise Refusal(f"{model.name} has no spec to search at another size; leave --within out")
         if model.actors or model.faulty:
             return None
         spec = model
@@ -44,8 +44,8 @@ def _known(model: Model, within: Mapping[str, int]) -> KnownStates | None:
         refinement = model.refinement()
         lifted = refinement.spec
         if refinement.told is not None:
-            raise Refusal(f"{lifted.name} takes steps only where its environment asks it to, so no search says what is "
-                          "reachable; leave --within out")
+            raise Refusal(f"{lifted.name} takes steps only when its environment asks for them, so a search cannot tell "
+                          "what is reachable; leave --within out")
         spec = find_model(lifted.name).make({**lifted.sizes, **within}, lifted.settings)
         if sorted(spec.initial_states()[0]) != sorted(lifted.initial_states()[0]):
             raise Refusal(f"at these sizes {spec.name} has other variables than the runs; only bounds go with --within")

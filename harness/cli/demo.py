@@ -24,12 +24,12 @@ HOST, PORT = "127.0.0.1", 8642
 @cli.command()
 @click.argument("what", metavar="[MODEL|SCENARIO|TRAIL|TOUR]", default=FIRST, required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, metavar="N",
-              help="Port of the page; 0 takes any that is free.")
+              help="Port of the page; 0 for any free port.")
 @click.option("--host", default=HOST, show_default=True, metavar="ADDRESS",
-              help="Address to listen on; another one than loopback lets others in.")
-@click.option("--faults", "budget", type=OneOf(BUDGETS), help="The faults that you may use: those of the "
-              "scenario, or all (default: own for a scenario, generous for a model).")
-@click.option("--terminal", is_flag=True, help="Stay in the terminal.")
+              help="Address to listen on; any but loopback lets other machines in.")
+@click.option("--faults", "budget", type=OneOf(BUDGETS), help="Faults that you may inject: those of the "
+              "scenario (own), or all (generous). Default: own for a scenario, generous for a model.")
+@click.option("--terminal", is_flag=True, help="Run in the terminal, without a page.")
 @SIZES
 @SETTINGS
 def demo(
@@ -38,8 +38,7 @@ def demo(
 ) -> int:
     """Step a live cluster by hand, break it, rewind it.
 
-    Shows a model, a scenario, a guided tour, or a trail that one of the other commands wrote, in a page on this
-    machine. Ctrl-C ends it.
+    Opens a model, a scenario, a guided tour or a recorded trail in a page on this machine. Ctrl-C ends it.
     """
     session = opened(what, pairs(sizes, int), pairs(settings, str), budget)
     if terminal:
@@ -56,7 +55,7 @@ def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: s
         return LiveSession(open_what(what, sizes, settings, budget))
     if sizes or settings or budget:
         kind = "trail" if tour is None else "tour"
-        raise Refusal(f"a {kind} says itself what model and faults it has; leave out --size, --set and --faults")
+        raise Refusal(f"a {kind} has its own model and faults; leave out --size, --set and --faults")
     return of_trail(read_trail(path)) if tour is None else of_tour(tour)
 
 

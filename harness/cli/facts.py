@@ -94,12 +94,12 @@ def _model_facts(spec: ModelSpec, every: Catalogue) -> Iterable[tuple[str, Rows]
         (f"{name}={setting.default}", f"{values(setting)}{setting.doc and f'; {setting.doc}'}")
         for name, setting in spec.settings.items()
     ]
-    kinds = ", ".join(FAULT_KINDS) if spec.may_fault else "none; what can go wrong are steps of the spec's own"
+    kinds = ", ".join(FAULT_KINDS) if spec.may_fault else "none; faults are steps of the spec"
     yield "Network and faults", [("network", f"{', '.join(spec.networks)}"), ("faults", kinds)]
     if model is not None:
         if model.actors:
             yield "Actors (at the default sizes)", [(", ".join(model.actors), "")]
-        yield "Numbers only compared", [
+        yield "Numbers that are only compared", [
             (name, f"{'by order' if sort.ordered else 'for equality'}; " + ", ".join(
                 f"{field} per {' and '.join(per)}" if per else field for field, per in sort.fields.items()))
             for name, sort in declared(model.types).items()
@@ -107,10 +107,10 @@ def _model_facts(spec: ModelSpec, every: Catalogue) -> Iterable[tuple[str, Rows]
         yield "Properties", [(prop.name, _property(prop, model)) for prop in model.properties]
         refines = model.refinement() if model.refinement is not None else None
         if refines is not None:
-            yield "Refines", [(refines.spec.name, "held against it step by step by kafka-proto verify"),
+            yield "Refines", [(refines.spec.name, "kafka-proto verify checks each step"),
                               *((f"  {name}", why) for name, why in refines.extensions.items())]
     yield "Scenarios", [
-        (row.name, f"expected to violate {row.expected}" if row.expected else "expected to be silent")
+        (row.name, f"expected to violate {row.expected}" if row.expected else "no violation expected")
         for row in every.scenarios if row.model == spec.name
     ]
     yield "Tours", [(tour.name, tour.title) for tour in every.tours if tour.model == spec.name]
@@ -141,7 +141,7 @@ def _scenario_facts(row: Scenario, every: Catalogue) -> Iterable[tuple[str, Rows
         of = " ".join(f"--size {name}={n}" for name, n in checked.sizes.items())
         of += "".join(f" --set {name}={value}" for name, value in checked.settings.items())
         twin.append(("in a spec", f"{checked.model} violates {checked.violates} {of}".rstrip()))
-    yield "Outcome", [("expected", f"violates {row.expected}" if row.expected else "silent: every claim holds"), *twin]
+    yield "Outcome", [("expected", f"violates {row.expected}" if row.expected else "no violation"), *twin]
     timed = "timed: the earliest event in virtual time" if row.mode == "timed" else "free: any possible step"
     yield "Runs", [("mode", timed), ("steps", f"at most {row.steps}, before the fair ending"),
                    ("timeouts", f"at most {counted(row.timeouts, 'timer')} fired early"),
@@ -167,7 +167,7 @@ def _faults(faults: Faults) -> Rows:
     """Return what may go wrong, as rows."""
     rows = [(kind, counted(getattr(faults, kind), "time")) for kind in FAULT_KINDS if getattr(faults, kind)]
     if faults.targets:
-        rows.append(("whom", ", ".join(faults.targets)))
+        rows.append(("targets", ", ".join(faults.targets)))
     if faults.links:
         rows.append(("between", ", ".join(f"{one}-{other}" for one, other in faults.links)))
     for rule in faults.rules:

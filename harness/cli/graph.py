@@ -26,18 +26,20 @@ MOST_DRAWN = 300
 @click.argument("model")
 @SIZES
 @SETTINGS
-@click.option("--view", is_flag=True, help="Take states as one that differ only in what the model's own view hides.")
+@click.option("--view", is_flag=True,
+              help="Apply the model's VIEW: states that differ only in hidden variables become one.")
 @click.option("--hide", multiple=True, metavar="VARIABLE[.FIELD]",
-              help="Take states as one that differ in this variable, or in this field of its records; may be repeated.")
+              help="Hide this variable, or this field of its records: states that differ only there become one; "
+                   "may be repeated.")
 @click.option("--as", "form", default="json", show_default=True, metavar="|".join(FORMS))
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
-              help="File to write; JSON is compressed if its name ends in .gz.")
+              help="File to write; JSON is compressed if the name ends in .gz.")
 @AS_JSON
 def graph(
     model: str, sizes: tuple[str, ...], settings: tuple[str, ...], view: bool, hide: tuple[str, ...], form: str,
     out: Path, as_json: bool,
 ) -> int:
-    """Write the whole state graph of a spec model, or draw a small one."""
+    """Write the state graph of a spec, or draw a small one."""
     if form not in FORMS:
         raise Refusal(unknown(f"there is no form {form!r} of a graph", form, FORMS, "give one of") + " with --as")
     built = find_model(model).make(pairs(sizes, int), pairs(settings, str), history_variables=True)

@@ -87,7 +87,7 @@ def check_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, RuntimeError) as error:
-        why = "it is no folder" if isinstance(error, FileExistsError) else reason_of(error)
+        why = "it is not a folder" if isinstance(error, FileExistsError) else reason_of(error)
         raise Refusal(f"cannot write into {folder}: {why}; give another place with --out") from None
 
 

@@ -25,17 +25,17 @@ MOST_TOLD = 20
 @click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(path_type=Path))
 @click.option("--as", "kind", type=OneOf(sorted(KINDS)), required=True, help="The format of the files.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
-              help="Folder of the tables, a new one.")
+              help="New folder for the tables.")
 @click.option("--name", default="jepsen", show_default=True, metavar="NAME",
-              help="What the system that Jepsen tested is called in the tables.")
-@click.option("--check", is_flag=True, help="End with exit code 1 where a history violates something.")
+              help="Name, in the tables, of the system that Jepsen tested.")
+@click.option("--check", is_flag=True, help="Exit with 1 if a history violates something.")
 @AS_JSON
 def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, check: bool, as_json: bool) -> int:
-    """Make tables of histories that were recorded elsewhere.
+    """Make tables of histories recorded elsewhere.
 
-    Histories of this program keep the verdict that they have. Jepsen's histories of logs (operations send, poll and
-    txn) are judged: an acknowledged record must be read by those who read past it, and what was read once must stay.
-    Violations are data: the exit code is 0 when all files were read, unless --check is given.
+    Histories of this program keep their verdict. Jepsen's histories of logs (operations send, poll and txn) are judged:
+    a consumer that reads past an acknowledged record must read it, and a record once read must stay. Violations are
+    data: the exit code is 0 once all files are read, unless --check is given.
     """
     require_packages()
     from harness.campaign.importing import check_free, import_files

@@ -26,8 +26,8 @@ from harness.record.wording import counted, wrapped
 def list_(words: tuple[str, ...], as_json: bool) -> None:
     """List models (with sizes and settings), scenarios and tours.
 
-    Words choose those that have all of them in name, title, model, faults, properties or their sources. The exact name
-    of one shows it in full: sizes, settings, faults, properties, and how to run it.
+    WORD... lists only those with all words in their name, title, model, faults, properties or sources. An exact NAME
+    shows one in full: sizes, settings, faults, properties, and commands to run it.
     """
     every = Catalogue(tuple(model_specs()), tuple(scenarios()), tours())
     named = every.where(lambda one: one.name == " ".join(words)) if words else None
@@ -46,13 +46,13 @@ def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:
     found = every.where(lambda one: all(word in texts[id(one)] for word in wanted))
     if found or not words:
         return found
-    said = f"no model, scenario or tour has {' and '.join(map(repr, words))} in what it is called or about"
+    said = f"no model, scenario or tour matches {' and '.join(map(repr, words))}"
     lost = [word for word in wanted if not any(word in text for text in texts.values())]
     known = [*every.names, *sorted({word.strip("():,;.") for text in texts.values() for word in text.split()})]
     meant = did_you_mean(" ".join(words), every.names) or (did_you_mean(lost[0], known) if lost else "")
     todo = "kafka-proto list shows them all"
     if not lost and not meant:
-        todo = "each of the words is in one of them, but no one has all; give fewer"
+        todo = "each word matches some, but none matches all; give fewer words"
     raise Refusal(f"{said}; {' '.join(filter(None, (meant, todo)))}")
 
 
@@ -81,7 +81,7 @@ def _briefly(chosen: Catalogue, width: int) -> list[str]:
         lines += ["", f"  {spec.name}", *wrapped(spec.title, width, "    ")]
         for name, text in said.items():
             lines += wrapped(text, width, "    ", "              ") if (name, text) not in as_before else []
-        lines += ["    else as the one before"] if as_before else []
+        lines += ["    otherwise as the model above"] if as_before else []
         before = said
     if chosen.scenarios:
         lines += ["", "Scenarios (kafka-proto hunt [SCENARIO ...] or kafka-proto simulate SCENARIO)"]

@@ -16,9 +16,9 @@ def logged(command: click.Command) -> click.Command:
     """Give a command the two options."""
     command.params += [
         click.Option(["--log"], type=click.Choice(LEVELS), metavar="LEVEL", callback=_begin, expose_value=False,
-                     help=f"Say on stderr what happens, from a level on: {', '.join(LEVELS)}."),
+                     help=f"Log events to stderr, from this level on: {', '.join(LEVELS)}."),
         click.Option(["--log-json"], is_flag=True, is_eager=True, callback=_note, expose_value=False,
-                     help="The same, each event as one JSON object; without --log, from info on."),
+                     help="Log each event as one JSON object; without --log, from info on."),
     ]
     return command
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 WIDTH = 80
 MOST = 12
 """Clusters, changes or runs that the terminal shows; the page and the JSON object have all."""
-MASTER = click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
+MASTER = click.option("--master", default="local[*]", show_default=True, metavar="URL", help="The Spark master.")
 SHRINK = click.option("--shrink", "most", type=whole(0), default=8, show_default=True, metavar="N",
-                      help="Groups of violations of each scenario that are shrunk, those of the most violations first.")
+                      help="Clusters of violations to shrink per scenario, the largest first.")
 
 
 @cli.command()
@@ -35,20 +35,20 @@ SHRINK = click.option("--shrink", "most", type=whole(0), default=8, show_default
 @click.option("--since", type=click.Path(path_type=Path), metavar="DIR", help="A previous campaign to compare with.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="The page (default: report.html in the campaign's folder).")
-@click.option("--check", is_flag=True, help="Exit with 1 unless every scenario came out as expected, and every stored "
-              "history agrees with what was recorded of it.")
+@click.option("--check", is_flag=True, help="Exit with 1 unless every scenario is as expected and every stored history "
+              "agrees with its record.")
 @click.option("--no-rejudge", "quick", is_flag=True,
-              help="Do not judge the stored histories again, which takes the longest where many are kept.")
+              help="Do not judge the stored histories again: faster if many are kept.")
 @SHRINK
 @MASTER
 @AS_JSON
 def report(
     folder: Path, since: Path | None, out: Path | None, check: bool, quick: bool, most: int, master: str, as_json: bool
 ) -> int:
-    """Write the results of a campaign as one HTML page, and print a summary.
+    """Write the results of a campaign as one HTML page.
 
-    Every stored history is judged again, from its events alone. The witnesses of violations are written beside the
-    page as trails, to be replayed.
+    Prints a summary, too. Judges every stored history again, from its events alone. A witness of each cluster of
+    violations is written next to the page as a trail to replay.
     """
     require_packages("matplotlib")
     from harness.campaign.judging import rejudge
@@ -78,7 +78,10 @@ def report(
 @MASTER
 @AS_JSON
 def compare(before: Path, after: Path, most: int, master: str, as_json: bool) -> int:
-    """Tell which violations are new in the second campaign, which are gone, and which rates changed."""
+    """Compare the violations of two campaigns.
+
+    Lists violations that are new or gone in the second one, and rates that changed.
+    """
     require_packages()
     from harness.campaign.report import compare as comparing
     from harness.campaign.report import summary
@@ -135,7 +138,7 @@ def _summary(made: Report) -> Iterator[str]:
     """Yield the lines that the terminal shows."""
     summary = made.summary
     failing = summary.failing
-    yield f"{counted(summary.runs, 'run')}, of which {failing:,} {agreeing(failing, 'violate')} something"
+    yield f"{counted(summary.runs, 'run')}, {failing:,} {agreeing(failing, 'violate')} something"
     for verdict in summary.verdicts:
         yield from _verdict(verdict)
     yield from _clusters(made)
@@ -206,7 +209,7 @@ def _compared(found: Comparison, width: int = WIDTH) -> Iterator[str]:
     if len(changes) > MOST:
         yield f"{len(changes) - MOST} more changes; --json and the page have all"
     for what, (new, gone) in found.actions.items():
-        sides = (("taken now only:", new), ("taken before only:", gone))
+        sides = (("taken only now:", new), ("taken only before:", gone))
         both = "; ".join(f"{word} {', '.join(names)}" for word, names in sides if names)
         yield from wrapped(f"actions of {what}, {both}", width, "", "  ")
     for word, names in (("first", found.only_before), ("second", found.only_after)):
@@ -222,5 +225,5 @@ def _changed(one: ViolationChange) -> str:
     sides = [f"{side.failing:,} of {side.runs:,}" for side in (one.before, one.after)]
     what = f"cluster of {one.name}" if one.actions else one.name
     under = f" ({' + '.join(one.faults) or 'no fault'}; {counted(len(one.actions), 'action')})" if one.actions else ""
-    likely = "" if one.is_apart else ", which may be chance"
+    likely = "" if one.is_apart else ", perhaps by chance"
     return f"{one.change} in {what}: {one.violated}{under}, {sides[0]} before, {sides[1]} now{likely}"

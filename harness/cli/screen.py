@@ -112,7 +112,7 @@ class TerminalOutput:
         """Return the lines with the result of `simulate`, and what a search comes to if nothing was found."""
         verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
         if verdict["ok"]:
-            said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
+            said = f"no violation in {runs}" + (f" (expected: a violation of {expected})" if expected else "")
         else:
             said = f"violates {verdict['violated']}"
             if expected:
@@ -122,7 +122,7 @@ class TerminalOutput:
                 said += f" ({violating} something; this is seed {result['seed']})"
         lines = self._wrapped(f"{result['scenario'] or result['model']}: {said}")
         if interrupted:
-            lines.append("  (interrupted: this is what was finished before)")
+            lines.append("  (interrupted: these are the finished runs)")
         lines += self._wrapped(f"{length(trail)}{': ' + verdict['reason'] if not verdict['ok'] else ''}", "  ")
         if result["witnessed"]:
             lines += self._wrapped(f"witnessed: {', '.join(result['witnessed'])}", "  ")
@@ -136,13 +136,13 @@ class TerminalOutput:
         """Return the lines that say what the runs reached."""
         states, known = f"{counted(coverage['states'], 'state')} of {coverage['spec']}", coverage["reachable"]
         if known is not None:
-            states += f", {known['percent']:g} % of the {known['states']:,} that can be reached"
+            states += f", {known['percent']:g} % of the {known['states']:,} reachable"
         lines = self._wrapped(f"reached {states}, in {counted(coverage['steps'], 'step')}", "  ", "    ")
         never = f"; possible, but never taken: {', '.join(coverage['actions_never_taken'])}"
         taken = f"{counted(len(coverage['actions']), 'action')} taken"
         lines += self._wrapped(taken + (never if coverage["actions_never_taken"] else ""), "  ", "    ")
         guards = f"{coverage['guards_both_ways']} of {counted(coverage['guards'], 'guard')} came out both ways"
-        guards += f", {len(coverage['guards_not_evaluated'])} beside them were not evaluated"
+        guards += f", {len(coverage['guards_not_evaluated'])} others were not evaluated"
         lines += self._wrapped(guards, "  ", "    ")
         for one in coverage["guards_one_way"]:
             text = f"always {str(one['always']).lower()}: {one['file']}:{one['line']} {one['guard']}"
@@ -158,7 +158,7 @@ class TerminalOutput:
             lines += self._wrapped(verdict["reason"], "  ")
         others = [other["violated"] for other in result["violations"][1:]]
         if others:
-            lines += self._wrapped(f"violates also {', '.join(others)}", "  ")
+            lines += self._wrapped(f"also violates {', '.join(others)}", "  ")
         if trail.violates not in (None, verdict.get("violated"), *others):
             lines += self._wrapped(f"the trail says that it violates {trail.violates}; this replay does not", "  ")
         return [*lines, f"  digest {result['digest']}"]

@@ -29,9 +29,9 @@ WIDTH = 100
 
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="HISTORY|TRAIL|DIR...")
-@click.option("--seeds", type=whole(1), metavar="N", help="Simulate: N runs of each MODEL or SCENARIO named instead.")
+@click.option("--seeds", type=whole(1), metavar="N", help="Simulate N runs of each argument, a MODEL or SCENARIO.")
 @click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True,
-              help="How to simulate.")
+              help="With --seeds: how steps are chosen.")
 @SIZES
 @SETTINGS
 @AS_JSON
@@ -41,16 +41,16 @@ def verify(
 ) -> int:
     """Judge recorded runs from their files alone.
 
-    Invariants are evaluated again in every recorded state, and each step is held against the spec, where the model has
-    a refinement. The first step that the spec does not allow is explained. Of a folder, all trails and histories in it
-    are judged; a history beside its trail is judged once.
+    Evaluates the invariants in every recorded state. If the model has a refinement, also checks each step against the
+    spec, and explains the first step that the spec does not allow. A folder stands for all trails and histories in it;
+    a history and its trail are judged once.
 
-    With --seeds, models or scenarios are named instead of files; their runs are simulated and held against the spec.
+    With --seeds, give models or scenarios instead of files: their runs are simulated and checked against the spec.
     """
     if seeds is not None:
         return _simulate(what, seeds, strategy, pairs(sizes, int), pairs(settings, str), as_json)
     if sizes or settings:
-        raise Refusal("--size and --set are for runs that are simulated; give --seeds N and a model or scenario")
+        raise Refusal("--size and --set are for simulated runs; give --seeds N and a model or scenario")
     return _files([path for name in what for path in _found(name)], as_json)
 
 
@@ -61,10 +61,10 @@ def _found(name: str) -> list[Path]:
         files = dict.fromkeys(sorted(f for suffix in SUFFIXES for f in path.rglob(f"*{suffix}") if f.is_file()))
         if not files:
             kinds = " and no *".join(SUFFIXES)
-            raise Refusal(f"there is no *{kinds} in {path}; give the folder that runs were written to")
+            raise Refusal(f"there is no *{kinds} in {path}; give a folder of recorded runs")
         return [file for file in files if not _is_beside(file, files)]
     if not path.exists() and _is_model(name):
-        raise Refusal(f"{name} is no file but can be simulated; give --seeds N to make N runs and judge them")
+        raise Refusal(f"{name} is not a file but can be simulated; give --seeds N to judge N runs of it")
     return [path]
 
 
@@ -113,11 +113,11 @@ def _verdict_lines(one: JudgedFile) -> list[str]:
     claimed = [broken for broken in one.broken if broken.claimed]
     said = [f"violates {broken.name} at step {broken.step}" for broken in claimed]
     if one.explanation is not None:
-        said.append(f"step {one.explanation.step} is no step of the spec")
+        said.append(f"step {one.explanation.step} is not a step of the spec")
     if one.differs:
-        said.append("its verdict is not what its states say")
+        said.append("its recorded verdict contradicts its states")
     if one.odd:
-        said.append("no run is like this")
+        said.append("no run of the model can have this record")
     if one.departed is not None and not one.odd:
         said.append(_departed(one, bool(said)))
     counts = [counted(one.steps, "step"), f"{counted(one.properties, 'invariant')} evaluated in each state"]
@@ -132,23 +132,23 @@ def _verdict_lines(one: JudgedFile) -> list[str]:
     if one.departed is not None:
         said.append(f"step {one.departed.step}: {one.departed.sentence}")
     others = [broken for broken in one.broken if not broken.claimed]
-    said += [f"{other.name}, which is not claimed, fails at step {other.step}: {other.reason}" for other in others]
+    said += [f"{other.name} (not claimed) fails at step {other.step}: {other.reason}" for other in others]
     if one.unjudged:
-        said.append(f"not judged, for want of the trail beside it: {', '.join(one.unjudged)}")
+        said.append(f"not judged without the trail next to it: {', '.join(one.unjudged)}")
     for sentence in said:
         lines += textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
     if one.refined is None:
-        lines.append(f"  {one.model} has no refinement: its steps are not held against a spec")
+        lines.append(f"  {one.model} has no refinement: its steps are not checked against a spec")
     return lines
 
 
 def _departed(one: JudgedFile, is_wrong: bool) -> str:
     """Say what follows if the model's own actors do not do what is recorded."""
     if is_wrong:
-        return "the model's own actors do not do this"
+        return "the model's actors would not do this"
     if one.refined is None:
-        return "no property fails, but the model's own actors do not do this"
-    return "a legal history, but not one of the model's own actors"
+        return "no property fails, but the model's actors would not do this"
+    return "legal in the spec, but the model's actors would not do this"
 
 
 def _simulate(
@@ -191,7 +191,7 @@ def _summary(name: str, totals: Totals) -> list[str]:
     for action, count in sorted({**totals.actions, **totals.extensions}.items()):
         kind = "  (extension)" if action in totals.extensions else ""
         lines.append(f"  {count:>11,}  {100 * count / moved if moved else 0:5.1f} %  {action}{kind}")
-    lines.append("  What the actors' actions are, and how many of them stutter:")
+    lines.append("  Actions of the actors: count, share of stutters, steps of the spec:")
     for action, counts in totals.by_action().items():
         every = sum(counts.values())
         known = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name != "stutter")

@@ -90,7 +90,7 @@ class Checkpoint:
             why = reason_of(error) if isinstance(error, OSError) else "it is not JSON, but cut off or damaged"
             raise Refusal(f"cannot read the checkpoint {path}: {why}; give another folder") from None
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
-            raise Refusal(f"{path} is no checkpoint of this program; give another folder")
+            raise Refusal(f"{path} is not a checkpoint of this program; give another folder")
         if (version := data.pop("version", None)) != VERSION:
             raise Refusal(
                 f"the checkpoint {path} is of format version {json.dumps(version)[:40]}, this program reads version "

@@ -128,7 +128,7 @@ def _tokens(path: Path) -> Iterator[tuple[int, str, str]]:
                 text, at = _longer(path, text[at:], number, lines), 0
                 continue
             if found is None:
-                raise Refusal(f"{path}, line {number}: {text[at : at + SHOWN]!r} is no EDN; give another file")
+                raise Refusal(f"{path}, line {number}: {text[at : at + SHOWN]!r} is not EDN; give another file")
             yield number, str(found.lastgroup), found.group()
             at = _after_blanks(text, found.end())
 
@@ -196,7 +196,7 @@ def _atom(path: Path, line: int, kind: str, token: str) -> Any:
         return Keyword(token[1:])
     if BASED.fullmatch(token) or NAME.fullmatch(token):
         return Symbol(token)
-    raise Refusal(f"{path}, line {line}: {token[:SHOWN]!r} is no EDN; give another file")
+    raise Refusal(f"{path}, line {line}: {token[:SHOWN]!r} is not EDN; give another file")
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -31,7 +31,7 @@ def load(entry: EntryPoint, kind: type[T]) -> T:
 
 def _not_loaded(entry: EntryPoint, why: str) -> NotLoaded:
     return NotLoaded(f"the plug-in {entry.name} ({entry.value}, of the entry points {entry.group}) cannot be loaded: "
-                     f"{why}; mend it or uninstall it")
+                     f"{why}; repair or uninstall it")
 
 
 def _said(error: Exception) -> str:

@@ -250,7 +250,7 @@ def find_model(name: str) -> ModelSpec:
     if name not in known:
         scenario = find_scenario(name)
         if scenario is not None:
-            raise Refusal(f"there is no model {name!r}, but a scenario, of the model {scenario.model}; give that one")
+            raise Refusal(f"{name!r} is a scenario, not a model; give its model, {scenario.model}")
         refuse_if_gone(name)
         raise unknown_here(f"there is no model {name!r}", name, sorted(known), "the models are")
     return known[name]

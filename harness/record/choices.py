@@ -41,7 +41,7 @@ class ChosenInput:
             value = decode(json.loads(self.text), types)
             canonical_bytes(value)
         except (TypeError, ValueError) as error:
-            raise Refusal(f"the input of {self.process} is no value of this model: {error}") from None
+            raise Refusal(f"the input of {self.process} is not a value of this model: {error}") from None
         return value
 
     @property

@@ -88,7 +88,7 @@ def each_text(path: Path, what: str, begins: str = "a header line, record the ru
     except FileNotFoundError:
         raise Refusal(f"there is no {what} at {path}; give the path of one") from None
     except UnicodeDecodeError:
-        raise Refusal(f"{path} is no {what}: {_not_utf8(path)} is not UTF-8 text; give another file") from None
+        raise Refusal(f"{path} is not a {what}: {_not_utf8(path)} is not UTF-8 text; give another file") from None
     except (OSError, RuntimeError) as error:
         raise Refusal(f"cannot read the {what} {path}: {reason_of(error)}; give the path of a file") from None
     if empty:
@@ -113,7 +113,7 @@ def parse_line(path: Path, what: str, number: int, line: str) -> dict[str, Any]:
             f"{path}, line {number}: not JSON, the {what} is cut off or damaged there; record the run again"
         ) from None
     if not isinstance(data, dict):
-        raise Refusal(f"{path}, line {number}: a {what} has one JSON object per line, this is none")
+        raise Refusal(f"{path}, line {number}: a {what} has one JSON object per line, this is not one")
     return data
 
 

@@ -297,7 +297,7 @@ def _events(path: Path, model: Model | None, digest: str) -> Iterator[Event]:
         sha.update(text.encode() + b"\n")
         text = following
     if sha.hexdigest() != digest:
-        raise Refusal(f"{path} has changed while it was read; read it again when nobody writes to it")
+        raise Refusal(f"{path} changed while it was read; try again when nothing writes to it")
 
 
 def model_of_history(path: Path) -> Model:

@@ -36,10 +36,10 @@ class Ahead:
     def sentence(self) -> str:
         """What it finds, in a sentence that leads to the command."""
         if self.raised is not None:
-            return f"a search of every state meets an exception, {self.raised}:"
+            return f"a search of every state raises an exception, {self.raised}:"
         if self.violated is not None:
             found = f"that {self.violated} is violated after {counted(self.steps or 0, 'step')}"
-            return f"a search of every state{', which knows no time,' if self.is_timed else ''} finds {found}:"
+            return f"a search of every state{', without time,' if self.is_timed else ''} finds {found}:"
         return f"a search of all {counted(self.states, 'state')} finds no invariant violated:"
 
     def to_json(self) -> Mapping[str, Any]:

@@ -193,7 +193,8 @@ def check_format(path: Path, header: Mapping[str, Any], wanted: str, versions: S
     """Raise Refusal unless a header names the wanted format and version."""
     if header.get("format") != wanted:
         said = format_said(header)
-        raise Refusal(f'{path} is no {wanted.split("/")[1]}: its first line {said}, not "{wanted}"; give another file')
+        raise Refusal(f'{path} is not a {wanted.split("/")[1]}: its first line {said}, not "{wanted}"; give another'
+                      " file")
     version = header.get("version")
     if type(version) is not int or version not in versions:
         known = " and ".join(map(str, versions))

@@ -166,7 +166,7 @@ class _Export:
             if not IDENTIFIER.fullmatch(said):
                 raise Refusal(f"{said!r} cannot be the name of a TLA+ module; use letters, digits and underscores")
         if name == self.module.name:
-            raise Refusal(f"the module of states cannot be called {name} as the module it extends; choose another name")
+            raise Refusal(f"the module cannot have the name {name} of the module that it extends; choose another name")
 
     def text(self) -> str:
         variables = list(self.states[0])
@@ -300,11 +300,11 @@ def _module(model: Model, extends: str | None) -> TlaModule:
     """Return the module that a model's runs are behaviours of. Raises Refusal if none is known."""
     found = module_of(model.name, model.sizes, model.settings)
     if found is None:
-        raise Refusal(f"no TLA+ module is known that {model.name} was written after; export the run in another form")
+        raise Refusal(f"{model.name} follows no known TLA+ module; export the run in another form")
     if extends is None and not found.as_written:
         repairs = model.settings.get("repair") or "what is wrong with it"
-        raise Refusal(f"{model.name} repairs {repairs}, so the published {found.name} does other steps; "
-                      "name the module to hold this run against with --module")
+        raise Refusal(f"{model.name} repairs {repairs}, so it differs from the published {found.name}; "
+                      "name the module to check this run against with --module")
     return found if extends is None else attrs.evolve(found, name=extends, source="")
 
 

@@ -35,7 +35,7 @@ class Explanation:
 
     def lines(self, width: int = 100) -> list[str]:
         """Return the explanation as lines of text, none longer than `width` columns where words allow it."""
-        said = [(0, f"step {self.step} is no step of the spec: {self.label}")]
+        said = [(0, f"step {self.step} is not a step of the spec: {self.label}")]
         said += [(4, f"{name}: {was} -> {now}") for name, (was, now) in self.changes.items()]
         if self.nearest is not None:
             said.append((2, f"nearest in the spec: {self.nearest}"))
@@ -125,7 +125,7 @@ class _Explainer:
                 return near.label, self._differs(near, before, after)
             attempt = self._attempt(before, after, exact=False)
         if attempt is None:
-            return None, ("no action of the spec that was ever seen writes these slots",)
+            return None, ("no known action of the spec writes these slots",)
         return attempt.instance, (attempt.sentence,)
 
     def _closest(self, options: list[Option], before: Ids, after: Ids) -> Option | None:

@@ -254,4 +254,4 @@ def _differs_from(replayed: Replayed, mine: Mapping[str, Any]) -> Iterable[str]:
     verdict = replayed.verdict
     if "liveness" in (mine.get("kind"), verdict.get("kind")) and mine != verdict:
         recorded = f"the recorded verdict is {verdict_text(mine)}"
-        yield f"{recorded}; the replay of the trail beside it says {verdict_text(verdict)}"
+        yield f"{recorded}; the replay of the trail next to it says {verdict_text(verdict)}"

@@ -137,7 +137,7 @@ class Scan:
     def _unlike(self, verdict: Mapping[str, Any]) -> str | None:
         kind, first = verdict.get("kind"), self._first
         if first is None and kind == "safety":
-            return f"the recorded verdict is that {verdict['violated']} fails; no state violates what is claimed"
+            return f"the recorded verdict is that {verdict['violated']} fails; no state violates a claim"
         if first is not None and kind != "safety":
             names = ", ".join(sorted(name for name in first[1] if name in self._claims))
             return f"the recorded verdict is {verdict_text(verdict)}; the state after step {first[0]} violates {names}"
@@ -145,7 +145,7 @@ class Scan:
             return f"the recorded verdict is {verdict_text(verdict)}; a claimed property first fails at step {first[0]}"
         may_go_on = kind == "deadlock" and (self._state is None or self.tables.node(self._state).options)
         if kind == "deadlock" and (verdict["violated"] != DEADLOCK or may_go_on):
-            return "the recorded verdict is a deadlock; in the last state something is possible"
+            return "the recorded verdict is a deadlock; the last state has a possible step"
         return None
 
 

@@ -60,7 +60,7 @@ class SpecHolding(Refiner):
     def _why(self, failure: Failure) -> str:
         """Return in a sentence why a step is none of the spec's."""
         explained = explain(self, failure)
-        said = [f"step {explained.step} is no step of the spec: {explained.label}"]
+        said = [f"step {explained.step} is not a step of the spec: {explained.label}"]
         said += [f"nearest in the spec: {explained.nearest}"] if explained.nearest is not None else []
         return "; ".join([*said, *explained.why])
 

@@ -92,7 +92,7 @@ class Consistency:
         elif key in self._under_way:
             self._under_way.discard(key)
         else:
-            said = f"its op ends {key[1]} of {key[0]}, which had not begun"
+            said = f"it ends {key[1]} of {key[0]}, which had not begun"
             self._keep(self._early.setdefault(key[1], []), Oddity(n, said, "EndsAfterItBegan"))
 
 
@@ -100,7 +100,7 @@ def wrong_with(model: Model, state: Mapping[str, Value], event: Event) -> Iterat
     """Yield the rules about states and steps that an event breaks after a state, and how."""
     if event.n == 0:
         if not any(_are_same(start, event.writes) for start in model.initial_states()):
-            yield "StartsInInitialState", f"{model.name} does not start like this"
+            yield "StartsInInitialState", f"{model.name} has no such initial state"
         return
     yield from wrong_writes(model, event)
     yield from wrong_step(model, View(state), event)
@@ -124,7 +124,7 @@ def wrong_step(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) 
         elif environment is not None:
             yield from _environment(model, environment, view, event, texts)
     except Exception as error:
-        said = f"the state before it is none of {model.name} ({type(error).__name__}: {error})"
+        said = f"the state before it is not a state of {model.name} ({type(error).__name__}: {error})"
         yield "TakenWasUnderWay" if protocol is not None else "EnvironmentCanDoThis", said
 
 
@@ -138,12 +138,12 @@ def _writes(model: Model, event: Event) -> Iterator[tuple[str, str]]:
     allowed = {*model.slots_of(event.process), *disks.values(), *(variable.name for variable in model.auxiliary)}
     for name in event.writes:
         if name not in allowed and (event.process in model.actors or name in _guarded(model)) and not _is_network(name):
-            yield "OwnStateOnly", f"{event.process} writes {name}, which is not its own"
+            yield "OwnStateOnly", f"{event.process} writes {name}, which it does not own"
     for where, disk in disks.items():
         if disk in event.writes:
             held = event.writes.get(where)
             if not attrs.has(type(held)) or canonical_text(durable(held)) != canonical_text(event.writes[disk]):
-                yield "DiskIsWhatWasHeld", f"{event.process} flushes what it does not hold"
+                yield "DiskIsWhatWasHeld", f"{event.process} flushes another value than it holds"
 
 
 def _guarded(model: Model) -> set[str]:
@@ -165,7 +165,7 @@ def _messages(
         yield "DownIsSilent", f"{process.name} takes a step while it is {view.at('gate', process.name).status}"
         return
     if consumed is not None and (consumed.dest != event.process or consumed not in model.arrivals(process, view)):
-        said = f"{event.process} takes a message that is not on its way to it, or cannot arrive: {consumed.brief()}"
+        said = f"{event.process} takes a message that is not under way to it, or cannot arrive: {consumed.brief()}"
         yield "TakenWasUnderWay", said
         return
     own = tuple((name, value) for name, value in event.writes.items() if not _is_network(name))
@@ -173,14 +173,14 @@ def _messages(
     step = Step(event.action, event.args, own, sent, consumed, kind=Kind.STEP)
     for variable in model.auxiliary:
         if not _leave_alike(view, dict(variable.write(view, step)), event, variable.name, texts):
-            yield "AuxiliaryIsAsNoted", f"it leaves {variable.name} otherwise than what is noted of it says"
+            yield "AuxiliaryIsAsNoted", f"it leaves {variable.name} with another value than the model notes"
     effects = model.effects(view, step)
     wanted = {name: value for name, value in effects.writes if _is_network(name)}
     for name in sorted({*wanted, *(name for name in event.writes if _is_network(name))}):
         if not _leave_alike(view, wanted, event, name, texts):
-            yield "SentGetsUnderWay", f"what it takes and sends leaves {name} otherwise than recorded"
+            yield "SentGetsUnderWay", f"its messages leave {name} with another value than recorded"
     if effects.lost != event.lost or effects.held != event.held:
-        said = "other messages that it sends are lost or held than the network loses or holds"
+        said = "the network loses or holds other messages than recorded"
         yield "SentGetsUnderWay", said
 
 
@@ -192,7 +192,7 @@ def _environment(
     if choice is None:
         yield "EnvironmentCanDoThis", f"{event.process} cannot do this in the state before it"
     elif not _does(model, view, choice.step, event, texts):
-        yield "EnvironmentCanDoThis", f"{event.process} does this otherwise: what is written or hit differs"
+        yield "EnvironmentCanDoThis", f"{event.process} does this with other effects: what is written or hit differs"
 
 
 def _does(model: Model, view: View, step: Step, event: Event, texts: Texts) -> bool:
@@ -226,7 +226,7 @@ def departure(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -
         return f"{event.process} does not do this in the state before it"
     if any(_op_of(choice.step) == event.op and _does(model, view, choice.step, event, texts) for choice in own):
         return None
-    return f"{event.process} does this otherwise: what is written, sent or reported differs"
+    return f"{event.process} does this with other effects: what is written, sent or reported differs"
 
 
 def _own(model: Model, view: View, event: Event) -> list[Choice]:

@@ -151,9 +151,9 @@ def refuse(sizes: Mapping[str, int], settings: Mapping[str, str], *, replicated:
     if asked:
         raise Refusal(f"{', '.join(asked)}: {said}")
     if sizes["deletions"] and sizes["consumers"]:
-        raise Refusal("deletions: a consumer here looks up no log's start; leave it out, or consumers")
+        raise Refusal("deletions: consumers do not look up a log's start; leave out deletions or consumers")
     if not sizes["producers"] and not sizes["idempotent-producers"]:
-        raise Refusal("producers: nobody writes; ask for some, or for idempotent-producers")
+        raise Refusal("producers: nobody writes; set producers or idempotent-producers")
 
 
 def waits_for(placement: Placement, view: View) -> tuple[str, ...]:

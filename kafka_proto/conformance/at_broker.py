@@ -58,7 +58,7 @@ def play_at(
         verdicts = [judge(record, player=Situation(client.ask, pauses(), f"{run}-{n}", wall_clock_ms()).play)
                     for n, record in played]
     if not mine:
-        raise Refusal(f"no record is of level {level} of {FEATURE}, which the broker has; serve another level")
+        raise Refusal(f"the broker has {FEATURE} {level}, but no record has that level; serve another level")
     return verdicts, tuple(f"{count} not played: {reason}" for reason, count in sorted(reasons.items()))
 
 
@@ -94,7 +94,7 @@ def record_at(
             if first != second:
                 odd = (difference for number, (one, other) in enumerate(zip(first, second, strict=True), 1)
                        for difference in differences(one, other, f"step {number}"))
-                said.append(f"{who} differs when it is played again: {next(odd)}")
+                said.append(f"{who} differs when played again: {next(odd)}")
     return records, tuple(said)
 
 

@@ -52,7 +52,7 @@ def _played_here(
 ) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records against the versions that stand for their releases."""
     if options["--as"] is not None:
-        raise Refusal("--as plays the records of one release at a broker of another; give --broker HOST:PORT as well")
+        raise Refusal("--as needs a broker to play the records at; give --broker HOST:PORT as well")
     records = _loaded(arguments, options, NEEDED, FILTERS)
     try:
         for record in records:
@@ -61,7 +61,7 @@ def _played_here(
         raise Refusal(str(error)) from None
     played = [record for record in records if _has_gateway() or not is_of_the_wire(record)]
     left = len(records) - len(played)
-    said = (f"{left} not played: they are bytes of the wire, which need {NEEDS_GATEWAY}",) if left else ()
+    said = (f"{left} not played: they hold bytes of the wire protocol, which need {NEEDS_GATEWAY}",) if left else ()
     return [judge(record, player=partial(play, brokers=_brokers(options["--brokers"]))) for record in played], said
 
 
@@ -71,7 +71,7 @@ def _brokers(given: str | None) -> int:
     if given is None:
         return 1
     if given not in counts:
-        raise Refusal(f"--brokers is 1, or from {FEWEST_REPLICATED} to {MOST_REPLICATED}, whose logs are replicated, "
+        raise Refusal(f"--brokers must be 1, or {FEWEST_REPLICATED} to {MOST_REPLICATED} with replicated logs, "
                       f"not {given!r}")
     return int(given)
 
@@ -81,7 +81,7 @@ def _played_at(
 ) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records over the wire at a broker: those of its release, or with `--as` those of another."""
     if options["--brokers"] is not None:
-        raise Refusal("--brokers says on how many brokers records are played in process; leave it out, or --broker")
+        raise Refusal("--brokers is for playing in process; leave it or --broker out")
     host, port, _ = _broker_of(options)
     from kafka_proto.conformance.at_broker import play_at
 
@@ -107,14 +107,14 @@ def _loaded(
                 check_note(step) if is_of_a_cluster(record) else kind_of(step)
             except ValueError as error:
                 raise Refusal(f"step {number} of {record['situation']}: {error}; "
-                              "docs/reference/conformance.md says which notes there are") from None
+                              "docs/reference/conformance.md lists the notes") from None
     return records
 
 
 def _record(arguments: tuple[str, ...], options: Mapping[str, str | None], path: Path) -> Printed:
     """Play situations at a broker, and write what it answers to a file as records."""
     if options["--as"] is not None:
-        raise Refusal("--record writes what a broker answers, of whichever release; leave --as out")
+        raise Refusal("--record writes the answers of a broker of any release; leave --as out")
     host, port, release = _broker_of(options)
     from harness.record.files import compact, write_atomically
     from kafka_proto.conformance.at_broker import record_at
@@ -133,14 +133,14 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
     """Return host, port and release of the broker that is asked for."""
     address, release = options["--broker"], options["--release"]
     if address is None:
-        raise Refusal("--record writes what a broker answers; give --broker HOST:PORT as well")
+        raise Refusal("--record writes the answers of a broker; give --broker HOST:PORT as well")
     if not _has_gateway():
         raise Refusal(f"playing over the wire needs {NEEDS_GATEWAY}")
     if release is not None and options["--as"] is not None:
-        raise Refusal("--as says which release's records are played, whatever the broker is; leave --release out")
+        raise Refusal("--as chooses the release already; leave --release out")
     release = release or options["--as"]
     if release is None:
-        raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
+        raise Refusal("a broker does not tell its release; give --release as well, such as 4.4.0")
     return *address_of(address), release
 
 
@@ -182,19 +182,19 @@ def _differences(verdicts: Sequence[RecordVerdict]) -> list[str]:
 
 
 conformance = ProtocolCommand(
-    f"""Play situations that were recorded on real brokers against ours.
+    f"""Play recordings of real brokers against ours.
 
-    Each record is played request by request against the version that stands for its release; what is compared are the
-    answers, and what is left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: those
-    that {VARIABLE} names, else those of the package. The exit code is 1 where a record differs.
+    Each record is played request by request against our version of its release. Compared are the answers and the state
+    left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: the files that {VARIABLE}
+    names, else those of the package. The exit code is 1 if a record differs.
     """,
     run, "[FILE]...", (
-        CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),
-        CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
-        CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
-        CommandOption("--brokers", "N", "In process: on so many brokers, with replicated logs if there are 3 or more."),
+        CommandOption("--release", "RELEASE", "Only records of this release, such as 4.4.0."),
+        CommandOption("--family", "FAMILY", "Only records of this family of clients, such as tv2."),
+        CommandOption("--situation", "NAME", "Only records of this situation, such as commit_one."),
+        CommandOption("--brokers", "N", "In process: the number of brokers; from 3 on, logs are replicated."),
         CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
-        CommandOption("--as", "RELEASE", "With --broker: the records of this release, against a broker of another."),
-        CommandOption("--record", "FILE", "Write what the broker answers as records, in place of comparing it."),
+        CommandOption("--as", "RELEASE", "With --broker: play the records of this release, whatever the broker's."),
+        CommandOption("--record", "FILE", "Write the broker's answers as records instead of comparing them."),
     ),
 )

@@ -45,7 +45,7 @@ def load(path: Path, needed: tuple[str, ...] = NEEDED) -> list[dict[str, Any]]:
     except OSError as error:
         raise BadFile(f"cannot read {path}: {error.strerror}; name a file of recorded situations") from None
     except (ValueError, EOFError) as error:
-        raise BadFile(f"{path} is no JSON, plain or gzip: {error}") from None
+        raise BadFile(f"{path} is not JSON, plain or gzip: {error}") from None
     records = data.get("records") if isinstance(data, dict) else None
     if not isinstance(records, list):
         raise BadFile(f'{path} holds no recorded situations: expected {{"meta": ..., "records": [...]}}')

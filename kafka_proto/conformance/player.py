@@ -85,7 +85,7 @@ def kind_of(step: Mapping[str, Any]) -> tuple[str, str]:
     for kind, words in KINDS.items():
         if found := words.search(str(step["note"])):
             return kind, next(iter(found.groups()), "")
-    raise ValueError(f"this player does not know what happens at the note {step['note']!r}")
+    raise ValueError(f"unknown note {step['note']!r}")
 
 
 def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:

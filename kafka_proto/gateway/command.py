@@ -69,8 +69,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
-        raise Refusal(f"port {first} of {listen} cannot be listened on ({error.strerror}); leave --port out for a "
-                      f"free one, --host for {LOOPBACK}, and --listen for the same as --host") from None
+        raise Refusal(f"cannot listen on {listen} port {first} ({error.strerror}); leave --port out for a free "
+                      f"port, --host for {LOOPBACK}, and --listen for the same as --host") from None
     finally:
         if path is not None:
             for recording in recordings:
@@ -98,12 +98,12 @@ def _addresses(given: str | None, listen: str | None) -> tuple[str, str]:
     """Return where clients find the brokers and where these listen, after a warning where others can reach them."""
     host = _address(given or LOOPBACK)
     if host is None or host.is_unspecified:
-        raise Refusal(f"--host should be an IPv4 address of this machine, by which clients find it, not {given!r}")
+        raise Refusal(f"--host must be an IPv4 address of this machine that clients can reach, not {given!r}")
     here = _address(listen) if listen is not None else host
     if here is None:
-        raise Refusal(f"--listen should be an IPv4 address of this machine, or 0.0.0.0 for all of them, not {listen!r}")
+        raise Refusal(f"--listen must be an IPv4 address of this machine, or 0.0.0.0 for all of them, not {listen!r}")
     if not here.is_loopback:
-        print(f"kafka-proto: warning: whoever reaches {here} can write and read here; there are no passwords and no "
+        print(f"kafka-proto: warning: anyone who reaches {here} can read and write; there is no authentication and no "
               "encryption", file=sys.stderr, flush=True)
     return str(host), str(here)
 
@@ -120,7 +120,7 @@ def _number(given: str | None, option: str, default: int, highest: int, lowest: 
     if given is None:
         return default
     if not given.isascii() or not given.isdigit() or len(given) > 9 or not lowest <= int(given) <= highest:
-        raise Refusal(f"{option} should be a number from {lowest} to {highest}, not {given!r}")
+        raise Refusal(f"{option} must be a number from {lowest} to {highest}, not {given!r}")
     return int(given)
 
 
@@ -136,36 +136,32 @@ def _topics(arguments: tuple[str, ...]) -> dict[str, int]:
     for argument in arguments:
         topic = TOPIC.fullmatch(argument)
         if topic is None or topic[1] in (".", ".."):
-            raise Refusal(f"{argument!r} is no topic; expected its name and how many partitions it has, as orders=3")
+            raise Refusal(f"{argument!r} is not a topic; expected NAME=PARTITIONS, such as orders=3")
         found[topic[1]] = int(topic[2])
     return found
 
 
 serve = ProtocolCommand(
-    f"""Serve brokers to real clients over Kafka's wire protocol.
+    """Serve brokers to real clients over Kafka's wire protocol.
 
-    The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. Brokers
-    are on {LOOPBACK}; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
-    the end the properties P1 to P11 are checked on what happened. Where one fails, the session is left as a trail,
-    the command that replays it is printed, and the exit code is 1. The rest is in docs/reference/gateway.md.
+    Once clients can connect, the first line on stdout is `bootstrap.servers=...`. SIGTERM or Ctrl-C ends it. Clients
+    may create more topics. At the end, the properties P1 to P11 are checked. If one is violated, the session is kept
+    as a trail, the command to replay it is printed, and the exit code is 1. Details: docs/reference/gateway.md.
     """,
     run, "[TOPIC=PARTITIONS]...", (
-        CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
-        CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
-        CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
-        CommandOption("--replication-factor", "N", "How many brokers have each partition; without it, three, or all."),
-        CommandOption("--min-insync-replicas", "N", "How many of them must be in sync for a write with acks=all; "
-                      "without it, one."),
-        CommandOption("--config", "NAME=VALUE,...", "Settings of brokers by Kafka's names, as "
-                      "broker.session.timeout.ms=3000."),
-        CommandOption("--num-partitions", "N", "Partitions of a topic that clients make without saying how many; "
-                      "without it, one."),
-        CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),
-        CommandOption("--listen", "ADDRESS", "Where it listens, if that is elsewhere, as 0.0.0.0 in a container."),
-        CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
-        CommandOption("--faults", "PLAN", "Verbs, as 'delay EndTxn for_ms=2500; crash b2 at_ms=500', by chance, as "
-                      "delay=2,crash=1, a scenario's, as late-end; with - verbs come as lines on stdin."),
-        CommandOption("--seed", "S", "Which of the plans of faults by chance (default: 0)."),
-        CommandOption("--trail", "FILE", "Record the session; `replay FILE` then replays it without clients."),
+        CommandOption("--release", "RELEASE", f"The release of Kafka, such as 3.9.2 (default: {NEWEST})."),
+        CommandOption("--transaction-version", "N", "The feature level (default: the release's newest)."),
+        CommandOption("--brokers", "N", "Number of brokers, each on its own port (default: 1)."),
+        CommandOption("--replication-factor", "N", "Replicas of each partition (default: 3, or all brokers)."),
+        CommandOption("--min-insync-replicas", "N", "In-sync replicas that a write with acks=all needs (default: 1)."),
+        CommandOption("--config", "NAME=VALUE,...", "Settings of brokers, such as broker.session.timeout.ms=3000."),
+        CommandOption("--num-partitions", "N", "Partitions of a topic that a client creates (default: 1)."),
+        CommandOption("--host", "ADDRESS", f"Address to listen on, and to advertise to clients (default: {LOOPBACK})."),
+        CommandOption("--listen", "ADDRESS", "Address to listen on, if not --host, such as 0.0.0.0 in a container."),
+        CommandOption("--port", "N", "Port of the first broker; the others take the next ones (default: free ports)."),
+        CommandOption("--faults", "PLAN", "Faults to inject: verbs ('delay EndTxn for_ms=2500; crash b2 at_ms=500'), "
+                      "random ones (delay=2,crash=1), a scenario's (late-end), or verbs as lines on stdin (-)."),
+        CommandOption("--seed", "S", "Seed of random faults (default: 0)."),
+        CommandOption("--trail", "FILE", "Record the session; `replay FILE` replays it without clients."),
     ), is_live=True,
 )

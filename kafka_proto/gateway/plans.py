@@ -34,7 +34,7 @@ def read_plan(text: str, seed: int, settings: Settings) -> list[TimedFault]:
     """Return the faults of a plan. Raises Refusal for an impossible plan, ValueError for an unknown release."""
     parts = [part for part in map(str.strip, BETWEEN.split(text)) if part]
     if not parts:
-        raise Refusal("--faults has no fault; expected some, as `delay EndTxn`, `delay=2,crash=1`, or a scenario")
+        raise Refusal("--faults has no fault; expected some, such as `delay EndTxn`, `delay=2,crash=1`, or a scenario")
     return [timed for place, part in enumerate(parts) for timed in _Part(part, seed + place, settings).faults()]
 
 
@@ -78,9 +78,9 @@ class _Part:
     def _number(self, word: str) -> None:
         name, _, number = word.partition("=")
         if name not in NUMBERS:
-            raise self._wrong(unknown(f"{name!r} is no number of a fault", name, NUMBERS, "there are"))
+            raise self._wrong(unknown(f"{name!r} is not a number of a fault", name, NUMBERS, "there are"))
         if not number.isascii() or not number.isdigit() or len(number) > 9 or int(number) > NUMBERS[name]:
-            raise self._wrong(f"{name} should be a number from 0 to {NUMBERS[name]}, not {number!r}")
+            raise self._wrong(f"{name} must be a number from 0 to {NUMBERS[name]}, not {number!r}")
         self._numbers[name] = int(number)
 
     def _only(self, what: str, *names: str) -> None:
@@ -124,7 +124,7 @@ class _Part:
         name, *more = self._words
         known = {scenario.name: scenario for scenario in scenarios()}
         if name not in known or more:
-            raise self._wrong(unknown(f"{' '.join(self._words)!r} is no fault and no scenario", name,
+            raise self._wrong(unknown(f"{' '.join(self._words)!r} is neither a fault nor a scenario", name,
                                       (*KINDS, *known), "there are the faults", see="kafka-proto list"))
         self._only("a scenario", "timeout_ms")
         found = [*self._ruled(known[name]), *self._at_times(known[name]), *self._by_chance(known[name])]

@@ -23,8 +23,8 @@ def read_budget(text: str) -> dict[FaultKind, int]:
         kind = next((each for each in KINDS if each == name), None)
         if kind is None or not count.isascii() or not count.isdigit() or not 0 < int(count) <= MOST:
             meant = did_you_mean(name, KINDS)
-            said = (f"--faults {part!r} is no fault and how often, as delay=2; there are {', '.join(KINDS)}, each up "
-                    f"to {MOST} times")
+            said = (f"--faults {part!r} is not FAULT=COUNT, such as delay=2; the faults are {', '.join(KINDS)}, each "
+                    f"up to {MOST} times")
             raise Refusal(f"{said}; {meant}" if meant and kind is None else said)
         found[kind] = int(count)
     return found

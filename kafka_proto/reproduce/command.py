@@ -44,8 +44,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
 
 def _schedule(path: Path, trail: Trail) -> Schedule:
     if not trail.model.startswith(FAMILY):
-        raise Refusal(f"{path} is a run of {trail.model}; what can be played against a real broker are runs of whole "
-                      f"transactions ({FAMILY}...)")
+        raise Refusal(f"{path} is a run of {trail.model}; only runs of whole transactions ({FAMILY}...) can be played "
+                      "against a real broker")
     try:
         choices = replay_plain(trail, Recorder(keep=False)).trail.choices
         return schedule_of([RunStep(choice.label, choice.subject, choice.sent) for choice in choices])
@@ -59,13 +59,13 @@ def _progress(event: str) -> None:
 
 
 reproduce = ProtocolCommand(
-    """Play the schedule of a trail against a real broker, with a real client.
+    """Play the schedule of a trail against a real broker.
 
-    librdkafka makes the calls of the trail's producers, through a proxy that lets requests arrive late, or loses them,
-    as in the trail. Then the broker's logs are read: the exit code is 0 where they show a violation, else 1. A trail of
-    whole transactions (`kafka/...`) can be played that needs delays and losses only.
+    librdkafka makes the calls of the trail's producers. A proxy delays and loses requests as in the trail. The exit
+    code is 0 if the broker's logs then show a violation, else 1. Only trails of whole transactions (`kafka/...`) can be
+    played, with no faults but delays and losses.
     """,
     run, "TRAIL", (
-        CommandOption("--broker", "HOST:PORT", "The broker, as 127.0.0.1:9092; topics of a run are made in it."),
+        CommandOption("--broker", "HOST:PORT", "The broker, such as 127.0.0.1:9092; topics are created on it."),
     ), is_live=True,
 )

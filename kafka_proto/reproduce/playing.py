@@ -176,7 +176,7 @@ def play(schedule: Schedule, host: str, port: int, progress: Callable[[str], Non
         except Crashed as error:
             if crashes == MOST_CRASHES:
                 raise Refusal(f"{error}, {crashes} times; another version of confluent-kafka may do better") from None
-            progress(f"{error}; once more")
+            progress(f"{error}; trying again")
     raise AssertionError("counting has no end")
 
 
@@ -240,9 +240,9 @@ async def _late(held: HeldRequest, event: Comes | Arrives) -> str:
     with trio.move_on_after(LATE_SECONDS):
         await (held.came if isinstance(event, Comes) else held.answered).wait()
         return ""
-    return (f"the {held.late.api} of {held.late.producer} that comes late was not "
-            f"{'sent' if isinstance(event, Comes) else 'answered'} within {LATE_SECONDS:.0f} s; librdkafka does "
-            "otherwise than the client of the trail")
+    return (f"the late {held.late.api} of {held.late.producer} was not "
+            f"{'sent' if isinstance(event, Comes) else 'answered'} within {LATE_SECONDS:.0f} s; librdkafka differs "
+            "from the client of the trail here")
 
 
 def _log(run: Situation, partition: int) -> ObservedLog:
@@ -259,4 +259,4 @@ def _said(event: Event) -> str:
         return f"{event.producer} has its answer"
     if isinstance(event, ScheduledCall):
         return str(event)
-    return f"the {event.late.api} that is late {'is sent' if isinstance(event, Comes) else 'arrives'}"
+    return f"the late {event.late.api} {'is sent' if isinstance(event, Comes) else 'arrives'}"

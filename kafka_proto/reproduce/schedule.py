@@ -153,13 +153,12 @@ class _Reading:
         requests = [request for step in self.steps for request in self._requests(step)]
         plain = sorted({asked.source for asked in requests if getattr(asked.request, "transactional_id", "") is None})
         if plain:
-            raise Unplayable(f"{plain[0]} writes without transactions; producers with transactions are all that can be "
-                             "had there")
+            raise Unplayable(f"{plain[0]} writes without transactions; only producers with transactions can be played")
         tids = {request.source: str(request.request.transactional_id) for request in requests
                 if hasattr(request.request, "transactional_id")}
         events = tuple(self._events(lates))
         if not any(isinstance(event, ScheduledCall) and event.action == "Send" for event in events):
-            raise Unplayable("nothing is written in it, so there is nothing to be seen in a log")
+            raise Unplayable("it writes nothing, so the logs show nothing")
         given_up = frozenset(step.action for step in self.steps if step.action in GIVEN_UP)
         return Schedule(events, tuple(lates[n] for n in sorted(lates)), tuple(sorted(tids.items())), given_up)
 
@@ -169,8 +168,8 @@ class _Reading:
         if step.action == "Drop" and self._request(step) is not None:
             return
         what = "a loss of what brokers send" if step.action == "Drop" else f"{step.action}({','.join(step.args)})"
-        raise Unplayable(f"step {n + 1} is {what}; calls of producers, delays, and losses of their requests are all "
-                         "that can be had there")
+        raise Unplayable(f"step {n + 1} is {what}; only calls of producers, and delays and losses of their requests, "
+                         "can be played")
 
     def _requests(self, step: RunStep) -> list[Request]:
         """Return what producers send in a step."""

@@ -272,8 +272,8 @@ def test_sigterm_to_the_whole_process_group_ends_a_campaign_in_one_sentence(when
     assert outcome.code == 130 and children
     if when == "blocks are committed":
         kept = stored(out)
-        assert outcome.sentence == (f"interrupted; {kept:,} of 1,000,000 runs are kept in {out}, and the same command "
-                                    "goes on from there")
+        assert outcome.sentence == (f"interrupted; {kept:,} of 1,000,000 runs are kept in {out}, the same command "
+                                    "resumes")
         assert outcome.out.startswith(f"{kept:,} runs of {FLAWED}, ")
     else:
         assert outcome.sentence == "interrupted; nothing was written"

@@ -114,12 +114,12 @@ def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
 
 @pytest.mark.parametrize(("whats", "sweeps", "said"), [
     (["no-such-thing"], (), "nor a scenario of that name"),
-    ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; what can is"),
+    ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; these can be:"),
     ([FLAWED], ("brokers",), "expected --sweep NAME="),
-    ([FLAWED], ("brokers=many",), "swept over whole numbers"),
+    ([FLAWED], ("brokers=many",), "brokers takes whole numbers"),
     ([FLAWED], ("brokers=99",), "must be between"),
     ([FLAWED], ("brokers=2", "brokers=3"), "swept twice"),
-    ([FLAWED], ("crash=1",), "names no target for crash"),
+    ([FLAWED], ("crash=1",), "has no target, so it cannot be swept"),
 ])
 def test_what_cannot_be_a_cell_is_refused(whats: list[str], sweeps: tuple[str, ...], said: str) -> None:
     """Unknown names and values become a sentence that says what there is."""
@@ -320,7 +320,7 @@ def test_local_masters_retry_tasks() -> None:
 def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else is tried where somebody says where Java is."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(Refusal, match="JAVA_HOME is /nowhere, where there is no bin/java"):
+    with pytest.raises(Refusal, match="JAVA_HOME is /nowhere, which has no bin/java"):
         needs.require_java()
 
 

@@ -181,7 +181,7 @@ def test_a_folder_of_another_search_is_refused(calm: Path, tmp_path: Path) -> No
         on_spark(larger, calm).run()
     with pytest.raises(Refusal, match=r"is another: its stop is true, here it is false"):
         on_spark(SMALL, calm, stop=False).run()
-    assert "is of --engine spark; go on with that" in call(
+    assert "was made by --engine spark; resume with that engine" in call(
         "check", "transactions/diary-01", "--checkpoint", calm, "--out", tmp_path).refusal
     (tmp_path / "checkpoint.json").write_text("{}")
     with pytest.raises(Refusal, match=r"holds something else than a search of --engine spark \(checkpoint.json\)"):
@@ -192,7 +192,7 @@ def test_a_folder_of_another_search_is_refused(calm: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("options, sentence", [
-    *((given, f"--engine spark has no {given[0]}; leave it out, or use another engine") for given in (
+    *((given, f"--engine spark does not support {given[0]}; leave it out, or use another engine") for given in (
         ("--symmetry",), ("--fingerprints",), ("--memory", 1), ("--property", "EventuallyAllClientsGetPid"))),
     (("--master", "yarn"), "on a cluster the search is kept in a folder that all machines share; name it with "
                            "--checkpoint"),
@@ -206,7 +206,7 @@ def test_what_this_engine_has_not_is_refused(options: tuple[object, ...], senten
 def test_options_of_spark_need_its_engine(tmp_path: Path) -> None:
     """--master and --parts mean nothing to the other engines."""
     refusal = call("check", "transactions/diary-01", "--out", tmp_path, "--master", "local[2]").refusal
-    assert refusal == "--master is for --engine spark; leave it out, or give that engine"
+    assert refusal == "--master needs --engine spark; give both, or leave it out"
 
 
 def task(model: Model, folder: Path, parts: int) -> LevelTask:
@@ -307,7 +307,7 @@ def test_a_driver_killed_three_times_comes_to_the_right_counts(tmp_path: Path) -
             out, err = process.communicate(timeout=2 * PATIENCE_S)
             assert process.returncode == (130 if number == signal.SIGINT else -number)
             if number == signal.SIGINT:
-                assert '"verdict": "interrupted"' in out and f"which is kept in {folder}: the same command" in err
+                assert '"verdict": "interrupted"' in out and f"the checkpoint is in {folder}, the same command" in err
     assert committed() < 24
     spark()
     reported = call(*arguments).json

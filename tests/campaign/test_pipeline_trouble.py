@@ -218,8 +218,8 @@ ON_SPARK = pytest.mark.parametrize("command", [
 
 
 @pytest.mark.parametrize(("master", "said"), [
-    ("mesos://here", "'mesos://here' is no Spark master; give --master as local[N], local[*], spark://HOST:PORT, yarn"),
-    *((master, f"'{master}' is no Spark master; give --master as") for master in (
+    ("mesos://here", "'mesos://here' is not a Spark master; give --master as local[N], local[*], spark://HOST:PORT,"),
+    *((master, f"'{master}' is not a Spark master; give --master as") for master in (
         "", "mesos", "local[0]", "local[two]", "spark://nobody", "http://localhost:7077")),
     ("spark://127.0.0.1:1", "there is no Spark master at spark://127.0.0.1:1: Connection refused; start one, or leave"),
     ("spark://no-such-host.invalid:7077", "there is no Spark master at spark://no-such-host.invalid:7077: "),

@@ -199,7 +199,7 @@ def test_stored_histories_are_judged_again_unless_that_is_left_out(
     kept = CampaignTables(spark(), CampaignStore(campaign)).frame("runs").where("kept").count()
     assert f"{kept} stored histories judged again from" in reported.out and "all agree" in reported.out
     page = page_of(campaign)
-    assert "Histories judged again" in page and "all agree with what is recorded of them" in page
+    assert "Histories judged again" in page and "all agree with their record" in page
     quick = call("report", campaign, "--no-rejudge", "--out", tmp_path / "quick.html", "--json").json
     assert quick["judged_again"] is None
     assert "judged again" not in (tmp_path / "quick.html").read_text(encoding="utf-8")
@@ -246,7 +246,7 @@ def test_a_scenario_that_is_not_as_expected_is_said_and_can_fail_a_job(tmp_path:
     """Too few runs to find the flaw: the page says NOT, and the exit code is 1 where that was asked for."""
     out = made(tmp_path / "few", "pc-02-read-twice", "--coverage", 0, runs=2)
     outcome = call("report", out, "--check")
-    assert outcome.code == 1 and "NO  pc-02-read-twice" in outcome.out and "expected is ReaderView" in outcome.out
+    assert outcome.code == 1 and "NO  pc-02-read-twice" in outcome.out and "expected ReaderView" in outcome.out
     assert "✗ NOT as expected" in page_of(out) and "No run violates anything." in page_of(out)
 
 
@@ -349,10 +349,10 @@ def no_runs(folder: Path, campaign: Path) -> None:
 
 
 @pytest.mark.parametrize(("make", "said"), [
-    (lambda folder, campaign: None, "holds no campaign: there is no campaign.json; give the --out of one"),
+    (lambda folder, campaign: None, "holds no campaign: there is no campaign.json; give another folder"),
     (lambda folder, campaign: folder.mkdir(), "holds no campaign: there is no campaign.json"),
     (lambda folder, campaign: folder.write_text("no folder"), "cannot read "),
-    (no_runs, "of which no run is committed yet; start it"),
+    (no_runs, "has no committed run yet; start it"),
 ], ids=["missing", "empty", "file", "no runs"])
 def test_folders_that_hold_no_campaign_are_refused(
     make: Callable[[Path, Path], object], said: str, campaign: Path, tmp_path: Path

@@ -194,11 +194,11 @@ def test_cycle_that_does_not_close_is_refused(recorded: Path) -> None:
         (lambda data: b"\n".join(data.splitlines()[:5]), "is cut off: a "),
         (lambda data: data.replace(b"gist", b"gi\xffst", 1), "is not UTF-8 text"),
         (lambda data: b"\xff\xfe" + data, "byte 0 is not UTF-8 text"),
-        (lambda data: data + b"[]\n", "has one JSON object per line, this is none"),
+        (lambda data: data + b"[]\n", "has one JSON object per line, this is not one"),
         (lambda data: data + data, ""),
         (lambda data: b"[" * 100_000 + b"\n" + data, "line 1: not JSON"),
         (lambda data: b"{}\n" + data, "format"),
-        (lambda data: b"null", "has one JSON object per line, this is none"),
+        (lambda data: b"null", "has one JSON object per line, this is not one"),
         (lambda data: data.replace(b'"seed":', b'"seed":1e999,"was":', 1), '"seed" should be a whole number'),
         (lambda data: data.replace(b'"seed":', b'"seed":' + b"9" * 5000, 1), "line 1: not JSON"),
     ],
@@ -222,7 +222,7 @@ def test_file_that_is_cut_off_or_garbled_is_refused(
 
 def test_each_kind_of_file_is_told_from_the_other(recorded: Path) -> None:
     """A history is no trail, and something else is neither."""
-    assert 'is no trail: its first line says "format": "kafka-proto/history"' in refused(
+    assert 'is not a trail: its first line says "format": "kafka-proto/history"' in refused(
         "replay", recorded / "plain.history.jsonl"
     )
     Path("other.jsonl").write_text('{"format": "other"}\n', encoding="utf-8")

@@ -43,7 +43,7 @@ def sentence_of(module: Path, group: str, why: str, line: int | None) -> str:
     name = module.stem
     where = "" if line is None else f" in {module}, line {line}"
     return (f"the plug-in {name} ({name}:system, of the entry points {group}) cannot be loaded: {why}{where}; "
-            "mend it or uninstall it")
+            "repair or uninstall it")
 
 
 BROKEN = [

@@ -87,7 +87,7 @@ def assert_goes_on(folder: Path, arguments: tuple[object, ...], breaks: tuple[in
             part = call(*command, "--checkpoint", checkpoint)
         assert (part.code, part.json["verdict"], part.json["complete"]) == (130, "interrupted", False)
         assert part.json["distinct"] <= whole["distinct"]
-        assert part.sentence.endswith(f"which is kept in {checkpoint}: the same command goes on from there")
+        assert part.sentence.endswith(f"the checkpoint is in {checkpoint}, the same command resumes")
         for again in (3, 3, 0):
             with broken_off(again, chunk):
                 done = call(*command, "--checkpoint", checkpoint)
@@ -177,7 +177,7 @@ def test_partial_report_is_text_and_says_that_it_is_partial(engine: str, tmp_pat
     assert re.match(r"transactions/diary-01: searched in part, no violation so far in [0-9,]+ distinct ", none.out)
     assert "never reached" not in none.out
     assert "FollowersHoldNoUncommitted is violated after 4 steps" in some.out
-    assert none.sentence == some.sentence == "interrupted; the counts above are of the part that was searched"
+    assert none.sentence == some.sentence == "interrupted; the counts above are of a part of the states"
 
 
 def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
         with broken_off(5, times=times):
             done = call(*command, "--checkpoint", tmp_path / "kept")
         assert (done.code, done.out) == (130, "")
-        assert done.sentence == "interrupted; what was searched since the last checkpoint is lost"
+        assert done.sentence == "interrupted; the search since the last checkpoint is lost"
         assert files_below(tmp_path / "kept") == before
     with broken_off(5, times=2):
         assert call(*command).sentence == "interrupted; nothing was written"
@@ -276,8 +276,8 @@ def test_memory_limit_keeps_what_is_done(engine: str, tmp_path: Path) -> None:
         first = call(*command, "--memory", "0.00002").refusal
         for _ in range(2):
             said = call(*command, "--memory", "0.00002", "--checkpoint", folder).refusal
-            assert re.match(r"the search needs more than the 2e-05 GB of memory that it was given, after [0-9,]+ states"
-                            f"; what is done is kept in {folder}; give more with --memory", said)
+            assert re.match(r"the search needs more than 2e-05 GB of memory after [0-9,]+ states"
+                            f"; the checkpoint is in {folder}; give more with --memory", said)
         assert "kept" not in first
         assert found(call(*command, "--memory", "1", "--checkpoint", folder)) == whole
 

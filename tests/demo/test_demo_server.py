@@ -191,7 +191,7 @@ def test_bad_request_gets_one_sentence(site: Site, status: int, path: str, body:
     ("why", "expected the name of an action, as in ?action=NAME"),
     ("export?as=pdf",
      "there is no form 'pdf' of a run; the forms are svg, text, mermaid, itf, shiviz, log, tla, history"),
-    ("export?as=tla", "no TLA+ module is known that kafka/4.0 was written after; export the run in another form"),
+    ("export?as=tla", "kafka/4.0 follows no known TLA+ module; export the run in another form"),
 ])
 def test_bad_question_gets_one_sentence(site: Site, path: str, said: str) -> None:
     """A step that is not there is named, a form that there is not."""

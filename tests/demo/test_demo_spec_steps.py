@@ -73,7 +73,7 @@ def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
         if outside:
             break
     about = questions.about(session, outside[0])()
-    assert about["explanation"][0].startswith(f"step {outside[0]} is no step of the spec: ")
+    assert about["explanation"][0].startswith(f"step {outside[0]} is not a step of the spec: ")
     assert about["explanation"][2:] == [
         "  nearest in the spec: Forget", "    only Crash may be Forget, and this step is Apply"
     ]

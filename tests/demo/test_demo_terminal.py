@@ -134,8 +134,8 @@ def test_painting_that_a_resize_cuts_off_is_made_good(person: Person) -> None:
 
 @pytest.mark.parametrize(("line", "sentence"), [
     ("99", "expected a step from 1 to 15, found 99; steps all lists them"),
-    ("dance", "there is no verb and no step 'dance'; help lists the verbs, steps what is possible"),
-    ("Crash", "several steps are 'Crash': 13 Crash(b1), 15 Crash(b2); give the number of one"),
+    ("dance", "'dance' is not a verb or a step; help lists the verbs, steps the possible steps"),
+    ("Crash", "'Crash' is several steps: 13 Crash(b1), 15 Crash(b2); give the number of one"),
     ("deliver", "expected a message to deliver, such as m1, found 'nothing'"),
     ("drop m1", "no message is under way"),
     ("crash b9", "cannot crash b9 now: there is nobody of that name; there are c1, b1, b2"),
@@ -165,15 +165,15 @@ def test_painting_that_a_resize_cuts_off_is_made_good(person: Person) -> None:
     ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
     (f"open {TXN} producers=many", "size producers must be a whole number, not 'many'"),
-    ("open commit producers=2", "a tour says itself how large it is; leave out producers=2"),
+    ("open commit producers=2", "a tour has its own sizes; leave out producers=2"),
     ("tour comit", "there is no tour 'comit'; did you mean commit? the tours are commit, abort"),
     ("next", "no step is kept ahead of this one; take one, or run"),
     ("export png x", "expected export FORM FILE with the form svg, text, mermaid"),
-    ("spec", "nothing has happened yet; spec tells of a step that was taken"),
+    ("spec", "no step was taken yet; spec explains a step"),
     ("spec 7", "expected a step from 0 to 0, found 7"),
     ("why", "expected an action, such as the name of a step, found 'nothing'"),
     ("why Dance", "no action 'Dance' was possible anywhere near; Tab after why completes those that were"),
-    ("shrink", "nothing that is claimed is violated up to here, so there is nothing to shrink"),
+    ("shrink", "no claim is violated up to here, so there is nothing to shrink"),
     ("load #s=abc", "this is neither a trail nor a link to one; expected JSON Lines, or what follows #trail="),
     ("undo twice", "undo takes no arguments, found 'twice'"),
 ])
@@ -319,7 +319,7 @@ def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
 def test_tour_named_on_the_command_line_is_opened(tmp_path: Path) -> None:
     """A tour says itself what it is about; sizes beside it are refused."""
     refused = call("demo", "--terminal", "commit", "--size", "producers=2").refusal
-    assert refused == "a tour says itself what model and faults it has; leave out --size, --set and --faults"
+    assert refused == "a tour has its own model and faults; leave out --size, --set and --faults"
     with Person("demo", "--terminal", "zombie", columns=160, rows=50, folder=tmp_path) as person:
         person.wait("zombie: kafka/4.0", "step 0 of 25", "1> InitTransactions(c1)", "Two producers with one")
         person.type(INTERRUPT + INTERRUPT)

@@ -109,10 +109,10 @@ def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> No
     """The field, what it reached, the action, and the timers that could be bounded, as text and as JSON; code 2."""
     command = ("check", "two-phase", "--states", "3000", "--out", tmp_path)
     done = call(*command)
-    assert done.refusal.startswith("the search ended at its limit of 3,000 states, before it was complete; give more")
-    assert "ended at the limit of 3,000 states" in done.out
+    assert done.refusal.startswith("the search stopped at its limit of 3,000 states, incomplete; give more")
+    assert "stopped at the limit of 3,000 states" in done.out
     assert ", by VoteTimeout\n" in done.out.partition("  coordinator.asked: ")[2]
-    assert "timers that fire again and again there: VoteTimeout; --timers bounds them" in done.out
+    assert "timers that keep firing: VoteTimeout; --timers limits them" in done.out
     reported = call(*command, "--json").json
     assert [reported[name] for name in ("verdict", "complete")] == ["limited", False]
     assert reported["limit"] == {"name": "states", "value": 3000}
@@ -156,22 +156,23 @@ def test_check_names_the_bound_that_ends_a_search_of_actors(tmp_path: Path) -> N
     """What was searched is reported, then the bound, with code 2."""
     command = (*GROWS, "--faults", "drop=1", "--states", "2000", "--out", tmp_path)
     done = call(*command)
-    assert done.refusal.startswith("the search ended at its limit of 2,000 states")
+    assert done.refusal.startswith("the search stopped at its limit of 2,000 states")
     assert "searched in part, no violation so far in 2,735 distinct" in done.out
     assert "\n  with drop=1, any number of timers\n" in done.out
-    assert "it does not become finite, as a walk of 1,000 steps shows; these keep growing:\n    r1.asked: " in done.out
+    shown = "the state space does not become finite: a walk of 1,000 steps shows that these keep growing:"
+    assert f"{shown}\n    r1.asked: " in done.out
     reported = call(*command, "--json").json
     assert (reported["limit"]["name"], reported["faults"]) == ("states", {"drop": 1})
     assert reported["growing_timers"] == ["ReadTimeout"]
     for bound in (("--timers", "0"), ("--timers", "2", "--faults", "drop=1")):
         finite = call(*GROWS, *bound, "--states", "100", "--out", tmp_path)
-        assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
+        assert "nothing keeps growing in walks of 1,000 steps: the state space may be finite, but larger" in finite.out
 
 
 def test_check_of_actors_ends_at_its_limit_of_memory(tmp_path: Path) -> None:
     """What states and tables take is estimated, and the limit named."""
     done = call(*ACTORS, "--memory", "0.001", "--json", "--out", tmp_path)
-    assert done.refusal.startswith("the search needs more than the 0.001 GB of memory that it was given, after")
+    assert done.refusal.startswith("the search needs more than 0.001 GB of memory after")
     assert done.json["limit"] == {"name": "memory", "value": 0.001}
 
 
@@ -229,8 +230,8 @@ def test_check_reduces_numbers_and_names_of_actors(tmp_path: Path) -> None:
     assert {name for name, entry in reported[0]["witnesses"].items() if entry} == {
         "HighWatermarkRises", "LeaderReplaced", "RecordAcknowledged", "RecordTruncated"}
     done = call(*GROWS, "--symmetry", "--states", "2000", "--out", tmp_path)
-    assert "reduced by symmetry: each state that was searched stands for others\n" in done.out
-    assert "--reduce numbers takes states as one that differ in numbers that are only compared\n" in done.out
+    assert "reduced by symmetry: each searched state stands for others\n" in done.out
+    assert "--reduce numbers counts states that differ only in such numbers as one\n" in done.out
 
 
 RP_01 = ("rp-01-truncate-to-high-watermark", "--reduce", "all,order")
@@ -254,38 +255,38 @@ def test_check_without_orders_says_which_lengths_are_shortest(
 @pytest.mark.parametrize(("arguments", "said"), [
     (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
     ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
-    ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
-    ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
-    ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "--reduce takes several for"),
-    ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
-    ((*ACTORS, "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
-    ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
-    ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "one yet that reduces by numbers, has no --che"),
-    ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "--reduce takes several for"),
-    ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
-    ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
-    ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
+    ((*ACTORS, "--reduce", "none,numbers"), "--reduce none excludes other reductions"),
+    ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python does not support --reduce numbers; give"),
+    ((*ACTORS, "--reduce", "numbers", "--property", "FollowersCatchUp"), "cannot be checked with --reduce: it merges"),
+    ((*CHECK, "--reduce", "order"), "is not an actor and shares variables with others, so no order of steps"),
+    ((*ACTORS, "--reduce", "order", "--view"), "which --reduce order needs, does not support --view"),
+    ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "which --reduce order needs, does not support --che"),
+    ((*ACTORS, "--reduce", "numbers", "--checkpoint", "saved"), "which --reduce numbers needs, does not support --che"),
+    ((*ACTORS, "--reduce", "order", "--property", "FollowersCatchUp"), "cannot be checked with --reduce: it merges"),
+    ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than 0.001 GB of memory"),
+    ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search stopped at its limit of 5 states, incomplete;"),
+    ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark does not support yet; use another engine"),
     ((*ACTORS, "--view"), "replication/kip-320/actors has no view; leave --view out"),
-    ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
-    ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain has no --checkpoint; leave it out"),
-    ((*ACTORS, "--property", "FollowersCatchUp"), "(kafka-proto simulate judges temporal properties)"),
-    ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
+    ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain does not support --fingerprints; leave it out"),
+    ((*ACTORS, "--engine", "plain", "--checkpoint", "saved"), "--engine plain does not support --checkpoint; leave"),
+    ((*ACTORS, "--property", "FollowersCatchUp"), "or use kafka-proto simulate"),
+    ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, such as --timers 1 or RequestTimeout=1, not 'x'"),
     ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
     ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
     ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
-    ((*ACTORS, "--faults", "drip=1"), "there is no kind of faults 'drip'; did you mean"),
-    ((*ACTORS, "--faults", "1"), "there is no kind of faults ''; the kinds are drop"),
-    ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
-    ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
-    ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
+    ((*ACTORS, "--faults", "drip=1"), "there is no kind of fault 'drip'; did you mean"),
+    ((*ACTORS, "--faults", "1"), "there is no kind of fault ''; the kinds are drop"),
+    ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, such as --faults drop=1,crash=1, not 'drop'"),
+    ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order, without clocks; leave it out"),
+    ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 has no effect: the network bag keeps no order"),
     ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but replication/kip-320/actors"),
     ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
     ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
     ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),
-    ((*CHECK, "--timers", "1", "--engine", "spark"), "has a bound on timers, which --engine spark cannot take"),
-    ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark has no --states; leave it out"),
-    ((*CHECK, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
-    ((*ACTORS, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+    ((*CHECK, "--timers", "1", "--engine", "spark"), "has a bound on timers, which --engine spark does not support"),
+    ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark does not support --states; leave it out"),
+    ((*CHECK, "--states", "5"), "the search stopped at its limit of 5 states, incomplete; give more"),
+    ((*ACTORS, "--states", "5"), "the search stopped at its limit of 5 states, incomplete; give more"),
     (("check", "s4-copied-tale"), "did you mean"),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_what_check_cannot_do_is_one_sentence(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("transactions/diary-01", "--as", "svg", "--out", "g"), "more than 300 states at this size, too many to draw as"),
     (("transactions/diary-01", "--as", "dot", "--out", "g"), "use smaller sizes, hide variables with --hide"),
     (("transactions/diary-01", "--out", "."), "it is a folder"),
-    (("transactions/diary-01", "--out", "file/g"), "cannot write into file: it is no folder"),
+    (("transactions/diary-01", "--out", "file/g"), "cannot write into file: it is not a folder"),
 ]
 
 

@@ -73,7 +73,7 @@ def test_check_of_an_endless_spec_ends_and_says_what_keeps_growing(
     """A spec composition has no limit of its own: once it is long, what keeps growing ends it, with a sentence."""
     monkeypatch.setattr(check_limits, "MANY_LEVELS", 50)
     done = call("check", "counter", "--engine", engine, "--json", "--out", tmp_path)
-    assert "as count keeps growing; bound it by sizes, or say with --states how many" in done.refusal
+    assert "as count keeps growing; bound it with --size, or limit the search" in done.refusal
     assert (done.json["verdict"], done.json["limit"]["name"]) == ("limited", "growth")
     assert [part["path"] for part in done.json["growing"]] == ["count"]
     bounded_one = call("check", "counter", "--size", "most=200", "--engine", engine, "--json", "--out", tmp_path)

@@ -161,7 +161,7 @@ def test_lasso_check_takes_it_and_rejects_its_broken_twins(flawed: tuple[Model, 
     assert why_not(model, turned) == f"step 12, {lasso.cycle[-1]}, is not possible in state 12"
     assert why_not(model, attrs.evolve(lasso, initial=1)) == "there is no initial state 1, only 0 to 0"
     assert why_not(model, attrs.evolve(lasso, name="TypeOK")) == (
-        "TypeOK is no temporal property of transactions/diary-01"
+        "TypeOK is not a temporal property of transactions/diary-01"
     )
     assert why_not(model, lasso, "some") == "there is no fairness 'some', only spec, none, action, weak and next"
 
@@ -272,16 +272,16 @@ def test_lasso_components_are_the_fair_ones() -> None:
 def test_lasso_refuses_what_is_no_temporal_property(flawed: tuple[Model, Lasso]) -> None:
     """An invariant, an unknown name, a mode of fairness that is not there."""
     model, _ = flawed
-    with pytest.raises(Refusal, match="TypeOK is no temporal property of transactions/diary-01; its temporal "
+    with pytest.raises(Refusal, match="TypeOK is not a temporal property of transactions/diary-01; its temporal "
                                       "properties are EventuallyAllClientsGetPid"):
         check_temporal(_empty(), model, "TypeOK", Fairness())
     isr = find_model("replication/async-isr").make()
-    with pytest.raises(Refusal, match="Nothing is no temporal property of replication/async-isr; it has none"):
+    with pytest.raises(Refusal, match="Nothing is not a temporal property of replication/async-isr; it has none"):
         check_temporal(_empty(), isr, "Nothing", Fairness())
     for mode in ("some", "spec,A", ""):
         with pytest.raises(Refusal, match=f"fairness must be one of spec, none, action, .* not '{mode}'"):
             fairness_of(model, mode)
-    with pytest.raises(Refusal, match="SendInitPid is no fair action of transactions/diary-01; did you mean"):
+    with pytest.raises(Refusal, match="SendInitPid is not a fair action of transactions/diary-01; did you mean"):
         fairness_of(model, "weak,SendInitPid")
     with pytest.raises(Refusal, match="has 'very' fairness for A; it must be weak or strong"):
         fairness_of(attrs.evolve(model, fairness={"A": "very"}), "spec")

@@ -100,7 +100,7 @@ OP = "{:process 0, :type :invoke, :f :crash}"
     (OP + "\n{:a [1 2}}", "line 2: '}' does not close the vector that begins on line 2"),
     (OP + "}", "line 1: '}' closes nothing"),
     ("\n{:a\n 1 :b}", "line 2: the map that begins here has a key without a value"),
-    ("{:a 1 :b @deref}", "line 1: '@deref' is no EDN"),
+    ("{:a 1 :b @deref}", "line 1: '@deref' is not EDN"),
     ("{:a #_}", "line 1: a tag has no value"),
     ("", "is empty"),
     (b"\xff\xfe", "is not UTF-8 text"),
@@ -274,9 +274,9 @@ def respaced(lines: list[str]) -> list[str]:
 def test_a_folder_in_use_and_one_without_histories_are_refused(imported: Path, tmp_path: Path) -> None:
     """What is in a folder stays as it is."""
     again = call("import", JEPSEN, "--as", "jepsen", "--out", imported).refusal
-    assert again == f"{imported} holds something already; give a new folder with --out"
+    assert again == f"{imported} is not empty; give a new folder with --out"
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    assert "it is no folder" in call("import", JEPSEN, "--as", "jepsen", "--out", tmp_path / "file" / "t").refusal
+    assert "it is not a folder" in call("import", JEPSEN, "--as", "jepsen", "--out", tmp_path / "file" / "t").refusal
     (tmp_path / "empty").mkdir()
     assert call("import", JEPSEN / "lost-write.edn", "--as", "jepsen", "--out", tmp_path / "empty").code == 0
     assert "there is no *.edn in" in call("import", tmp_path, "--as", "jepsen", "--out", tmp_path / "t").refusal

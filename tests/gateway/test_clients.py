@@ -74,18 +74,18 @@ def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tm
 @pytest.mark.parametrize(("words", "said"), [
     (("--release", "4.4"), "there is no release '4.4'; expected one of 3.5.2, 3.6.2, 3.7.2, 3.8.1, 3.9.2, 4.0.0, "
      "4.1.1, 4.2.0, 4.3.1, 4.4.0"),
-    (("--release", "3.5.2", "--transaction-version", "1"), "--transaction-version should be a number from 0 to 0"),
-    (("--port", "70000"), "--port should be a number from 0 to 65535, not '70000'"),
-    (("--host", "0.0.0.0"), "--host should be an IPv4 address of this machine"),
-    (("--host", "here"), "--host should be an IPv4 address of this machine, by which clients find it, not 'here'"),
-    (("--listen", "all"), "--listen should be an IPv4 address of this machine, or 0.0.0.0 for all of them, not 'all'"),
-    (("--brokers", "0"), "--brokers should be a number from 1 to 9, not '0'"),
-    (("--replication-factor", "2"), "--replication-factor should be a number from 1 to 1, not '2'"),
-    (("--min-insync-replicas", "2"), "--min-insync-replicas should be a number from 1 to 1, not '2'"),
-    (("--num-partitions", "0"), "--num-partitions should be a number from 1 to 9999, not '0'"),
-    (("--faults", "delay"), "--faults 'delay' is no fault and how often, as delay=2"),
+    (("--release", "3.5.2", "--transaction-version", "1"), "--transaction-version must be a number from 0 to 0"),
+    (("--port", "70000"), "--port must be a number from 0 to 65535, not '70000'"),
+    (("--host", "0.0.0.0"), "--host must be an IPv4 address of this machine"),
+    (("--host", "here"), "--host must be an IPv4 address of this machine that clients can reach, not 'here'"),
+    (("--listen", "all"), "--listen must be an IPv4 address of this machine, or 0.0.0.0 for all of them, not 'all'"),
+    (("--brokers", "0"), "--brokers must be a number from 1 to 9, not '0'"),
+    (("--replication-factor", "2"), "--replication-factor must be a number from 1 to 1, not '2'"),
+    (("--min-insync-replicas", "2"), "--min-insync-replicas must be a number from 1 to 1, not '2'"),
+    (("--num-partitions", "0"), "--num-partitions must be a number from 1 to 9999, not '0'"),
+    (("--faults", "delay"), "--faults 'delay' is not FAULT=COUNT, such as delay=2"),
     (("--trail", "/"), "/ is a folder; give --trail a file"),
-    (("orders",), "'orders' is no topic; expected its name and how many partitions it has, as orders=3"),
+    (("orders",), "'orders' is not a topic; expected NAME=PARTITIONS, such as orders=3"),
 ])
 def test_serve_refuses_what_cannot_be_in_one_sentence(words: tuple[str, ...], said: str) -> None:
     """Bad options end it before it listens."""

@@ -44,9 +44,9 @@ def tell(process: subprocess.Popen[str], line: str) -> str:
 def test_another_address_than_loopback_comes_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     """The warning is there before anybody could connect; an address that this machine does not have is refused."""
     options = dict.fromkeys(option.name for option in serve.options)
-    with pytest.raises(Refusal, match=re.escape("port 0 of 192.0.2.1 cannot be listened on")):
+    with pytest.raises(Refusal, match=re.escape("cannot listen on 192.0.2.1 port 0")):
         serve.run((), {**options, "--host": "192.0.2.1"})
-    assert "warning: whoever reaches 192.0.2.1 can write and read here" in capsys.readouterr().err
+    assert "warning: anyone who reaches 192.0.2.1 can read and write" in capsys.readouterr().err
 
 
 def test_brokers_may_listen_elsewhere_than_clients_find_them() -> None:

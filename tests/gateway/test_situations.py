@@ -100,10 +100,10 @@ def test_records_of_one_release_are_played_against_a_broker_of_another(records: 
         assert other.exit_code == 1 and not any(each["equal"] for each in other.data["records"])
         newer = conformance.run((), {**asked, "--as": "4.0.0", "--situation": "commit_one"})
         assert {each["transaction_version"] for each in newer.data["records"]} == {2}
-        for given, said in (({"--release": "4.4.0"}, "--as says which release's records .*; leave --release out"),
-                            ({"--record": "out.json"}, "--record writes what a broker answers.*; leave --as out"),
+        for given, said in (({"--release": "4.4.0"}, "--as chooses the release already; leave --release out"),
+                            ({"--record": "out.json"}, "--record writes the answers of a broker.*; leave --as out"),
                             ({"--as": "4.5.0"}, "no record has '4.5.0' for --as"),
-                            ({"--broker": None}, "--as plays the records .*; give --broker HOST:PORT as well")):
+                            ({"--broker": None}, "--as needs a broker .*; give --broker HOST:PORT as well")):
             with pytest.raises(Refusal, match=said):
                 conformance.run((), {**asked, **given})
 
@@ -121,7 +121,7 @@ def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[s
         host, _, port = cluster.bootstrap_servers.partition(":")
         (verdict,), _ = play_at([wrong], host, int(port))
         assert verdict.differences == ("step 1.response.producer_epoch: expected 7, found 0",)
-    for given, said in (({"--broker": "here"}, "should be HOST:PORT"),
+    for given, said in (({"--broker": "here"}, "must be HOST:PORT"),
                         ({"--broker": cluster.bootstrap_servers}, "does not answer as a broker"),
                         ({"--broker": "127.0.0.1:1", "--release": None}, "give --release as well")):
         with pytest.raises(Refusal, match=said):

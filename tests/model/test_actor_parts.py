@@ -217,7 +217,7 @@ def test_client_that_writes_a_part_of_the_server_is_found(here: World) -> None:
     forged = attrs.evolve(event, writes={**event.writes, B: library.Shelf(("forged",))})
     assert dict(wrong_with(here.model, here.before, event)) == {}
     assert dict(wrong_with(here.model, here.before, forged)) == {
-        "OwnStateOnly": f"c1 writes {B}, which is not its own"
+        "OwnStateOnly": f"c1 writes {B}, which it does not own"
     }
 
 

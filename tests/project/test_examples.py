@@ -113,7 +113,7 @@ def test_numbers_are_not_renamed_beside_an_auxiliary_variable(tmp_path: Path) ->
 
     register(System("numbered", (attrs.evolve(spec, name="numbered", build=build),)))
     assert call("check", "numbered", "--reduce", "numbers", "--out", tmp_path).refusal == (
-        "numbered has auxiliary variables (calls), in which numbers are not renamed; leave --reduce numbers out"
+        "numbered has auxiliary variables (calls), whose numbers are not renamed; leave --reduce numbers out"
     )
     assert distinct(tmp_path, "numbered", "--reduce", "all") == 93
 

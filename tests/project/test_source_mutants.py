@@ -167,7 +167,7 @@ def test_row_is_red_where_only_the_spec_sees_the_edit(name: str, tmp_path: Path)
     root = source.mutated(mutant, tmp_path)
     row, = json.loads(source.python(root, "-c", HUNT, root, mutant.where, mutant.runs))
     assert (row["as_expected"], row["violated"]) == (False, REFINEMENT)
-    assert "is no step of the spec" in row["reason"]
+    assert "is not a step of the spec" in row["reason"]
     assert (root / row["trail"]).is_file() and row["replay"].startswith("kafka-proto verify ")
 
 

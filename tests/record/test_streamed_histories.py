@@ -74,7 +74,7 @@ def test_history_that_changes_while_it_is_read_is_refused(recorded: Path) -> Non
     before, _, after = text.rpartition('"detail":"')
     with recorded.open("r+", encoding="utf-8") as file:
         file.write(f'{before}"detail":"X{after[1:]}')
-    with pytest.raises(Refusal, match="has changed while it was read"):
+    with pytest.raises(Refusal, match="changed while it was read"):
         list(events)
 
 
@@ -110,7 +110,7 @@ def test_version_1_is_read_and_judged_as_it_was_written(tmp_path: Path) -> None:
     judged = [call("verify", each) for each in (path, before)]
     assert [each.code for each in judged] == [0, 0]
     now, then = (each.out.splitlines() for each in judged)
-    needs_a_replay = "  not judged, for want of the trail beside it: OperationsEnd, NothingStaysOpen"
+    needs_a_replay = "  not judged without the trail next to it: OperationsEnd, NothingStaysOpen"
     assert [line for line in then if line != needs_a_replay][1:] == now[1:] and needs_a_replay in then
 
 

@@ -161,7 +161,7 @@ def test_tla_export_names_another_module(tmp_path: Path) -> None:
     path = tmp_path / "run.trail.jsonl"
     trail_of(model, "SendInitPidRequest(c1) tid1").write(path)
     said = call("show", path, "--as", "tla").refusal
-    assert "repairs S1, so the published kafka_transactions does other steps; name the module" in said
+    assert "repairs S1, so it differs from the published kafka_transactions; name the module" in said
     text = call("show", path, "--as", "tla", "--module", "mended").out
     assert "---- MODULE Trace ----" in text and "EXTENDS Integers, TLC, mended\n" in text
     assert "Clients = {c1}" in text
@@ -169,9 +169,9 @@ def test_tla_export_names_another_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("out", "options", "said"), [
     ("a-b.tla", (), "'a-b' cannot be the name of a TLA+ module"),
-    ("Kip320.tla", (), "cannot be called Kip320 as the module it extends"),
+    ("Kip320.tla", (), "cannot have the name Kip320 of the module"),
     ("Good.tla", ("--module", "no module"), "'no module' cannot be the name of a TLA+ module"),
-    ("missing/../run.trail.jsonl/Good.tla", (), "it is no folder"),
+    ("missing/../run.trail.jsonl/Good.tla", (), "it is not a folder"),
 ])
 def test_tla_export_refuses_what_the_model_checker_would(
     out: str, options: tuple[str, ...], said: str, tmp_path: Path
@@ -189,7 +189,7 @@ def test_tla_export_of_a_model_without_a_module_is_refused() -> None:
     model = find_model("kafka/4.0").make()
     history, model = recorded(trail_of(model, model.choices(model.initial_states()[0])[0].label))
     for extends in (None, "mine"):
-        with pytest.raises(Refusal, match=r"no TLA\+ module is known that kafka/4\.0 was"):
+        with pytest.raises(Refusal, match=r"kafka/4\.0 follows no known TLA\+ module"):
             tla.write(history, model, extends=extends)
 
 

@@ -25,11 +25,11 @@ def kafka() -> Any:
 
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "reproduce takes one TRAIL; kafka-proto hunt writes them"),
-    ((TRAILS / "late-end.trail.jsonl",), "which broker? Give --broker HOST:PORT, as 127.0.0.1:9092"),
+    ((TRAILS / "late-end.trail.jsonl",), "no broker is named; give --broker HOST:PORT, such as 127.0.0.1:9092"),
     ((TRAILS / "late-end.trail.jsonl", "--broker", "here"),
-     "--broker should be HOST:PORT, as 127.0.0.1:9092, not 'here'"),
+     "--broker must be HOST:PORT, such as 127.0.0.1:9092, not 'here'"),
     ((TRAILS.parent.parent / "trails" / "s4-copied-tail.trail.jsonl", "--broker", NOBODY),
-     "what can be played against a real broker are runs of whole transactions (kafka/...)"),
+     "only runs of whole transactions (kafka/...) can be played"),
     (("there-is-none", "--broker", NOBODY), "there-is-none"),
 ], ids=["no trail", "no broker", "bad address", "other model", "no file"])
 def test_bad_input_is_refused_in_a_sentence(words: tuple[object, ...], sentence: str) -> None:
@@ -93,4 +93,4 @@ def test_where_librdkafka_crashes_once_the_schedule_is_played_again(
     monkeypatch.setattr(playing, "PROGRAM", (sys.executable, "-c", once))
     with kafka(release="3.5.2", transaction_version=0) as cluster:
         outcome = call("reproduce", TRAILS / "late-end.trail.jsonl", "--broker", cluster.bootstrap_servers, "--json")
-    assert "once more" in outcome.err and list(outcome.json["violated"]) == ["MarkerAttribution"]
+    assert "trying again" in outcome.err and list(outcome.json["violated"]) == ["MarkerAttribution"]

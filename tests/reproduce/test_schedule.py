@@ -92,10 +92,10 @@ def test_a_request_that_is_only_slow_is_not_held_back() -> None:
 
 
 @pytest.mark.parametrize(("steps", "reason"), [
-    ([*SENT, RunStep("Crash(b1)")], "step 4 is Crash(b1); calls of producers, delays, and losses"),
+    ([*SENT, RunStep("Crash(b1)")], "step 4 is Crash(b1); only calls of producers, and delays and losses"),
     ([*SENT, RunStep("Drop WriteTxnMarkersRequest")], "step 4 is a loss of what brokers send"),
     ([*SENT, RunStep("SendOffsetsToTransaction(c1)")], "step 4 is SendOffsetsToTransaction(c1)"),
-    (BEGUN, "nothing is written in it"),
+    (BEGUN, "it writes nothing"),
 ], ids=["crash", "broker's message", "offsets", "nothing written"])
 def test_what_cannot_be_played_is_refused(steps: list[RunStep], reason: str) -> None:
     """A fault that nobody can inject from outside is refused with its step; so is a run that writes nothing."""

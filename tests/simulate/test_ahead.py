@@ -31,8 +31,8 @@ vault_is_known = registering(vault.system())
     (("vault",), [CLEAN, "  kafka-proto check vault"]),
     (("vault", "--size", "digits=2"), ["a search of all 127 states finds no invariant violated:",
                                        "  kafka-proto check vault --size=digits=2"]),
-    (("vault-timed", "--seeds", 20), ["a search of every state, which knows no time, finds that Guarded is violated",
-                                      "after 8 steps:", "  kafka-proto check vault-timed"]),
+    (("vault-timed", "--seeds", 20), ["a search of every state, without time, finds that Guarded is violated after 8",
+                                      "steps:", "  kafka-proto check vault-timed"]),
 ])
 def test_simulation_that_finds_nothing_ends_with_a_search(
     what: tuple[str, ...], said: list[str], tmp_path: Path
@@ -157,7 +157,7 @@ def test_exception_of_protocol_code_is_what_a_search_finds(monkeypatch: pytest.M
     monkeypatch.setattr(vault.Door, "step", raises)
     found = look_ahead("vault-crash")
     assert found is not None and found.is_bad
-    assert found.sentence == "a search of every state meets an exception, ValueError: the dial is stuck:"
+    assert found.sentence == "a search of every state raises an exception, ValueError: the dial is stuck:"
 
 
 def test_soon_is_a_number_of_states(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,9 +147,9 @@ def test_simulate_tells_coverage_as_text_and_json(tmp_path: Path) -> None:
 def test_bounds_without_something_to_hold_against_are_refused(tmp_path: Path) -> None:
     """They say what to do instead."""
     asked = call("simulate", "happy-path", "--within", "clients=1", "--out", tmp_path)
-    assert (asked.code, "give --coverage as well" in asked.err) == (2, True)
+    assert (asked.code, "--within needs --coverage" in asked.err) == (2, True)
     spec = call("simulate", "transactions/diary-02", "--coverage", "--within", "clients=1", "--out", tmp_path)
     assert (spec.code, "leave --within out" in spec.err) == (2, True)
     opened = call("simulate", "kafka/4.0", "--coverage", "--within", "producers=1", "--out", tmp_path)
     assert opened.code == 2
-    assert "takes steps only where its environment asks it to" in opened.err
+    assert "takes steps only when its environment asks for them" in opened.err

@@ -117,8 +117,8 @@ def test_silent_row_whose_steps_leave_the_spec_is_red(tmp_path: Path) -> None:
     outcome = call("hunt", DEPARTS, "toy-crashing", "--seeds", RUNS, "--out", tmp_path)
     said = " ".join(outcome.out.split())
     assert (outcome.code, outcome.err) == (1, "")
-    assert f"NO {DEPARTS}" in said and "NOT AS EXPECTED: a step is none of toy/spec" in said
-    assert "is no step of the spec: Apply(f1)" in said
+    assert f"NO {DEPARTS}" in said and "NOT AS EXPECTED: a step is not allowed by toy/spec" in said
+    assert "is not a step of the spec: Apply(f1)" in said
     assert "1 of 2 scenarios as expected" in said
     path = tmp_path / f"{DEPARTS}.trail.jsonl"
     assert f"replay kafka-proto verify {path}" in said
@@ -126,12 +126,12 @@ def test_silent_row_whose_steps_leave_the_spec_is_red(tmp_path: Path) -> None:
     assert trail.violates is None and len(trail.choices) <= 12
     assert replay_plain(trail).verdict.ok
     judged = call("verify", path)
-    assert judged.code == 1 and "is no step of the spec: Apply(f1)" in judged.out
+    assert judged.code == 1 and "is not a step of the spec: Apply(f1)" in judged.out
     rows = {row["scenario"]: row for row in json.loads((tmp_path / "scoreboard.json").read_text("utf-8"))["scenarios"]}
     assert rows[DEPARTS]["violated"] == REFINEMENT
     assert (rows["toy-crashing"]["spec"], rows["toy-crashing"]["as_expected"]) == ("toy/spec", True)
     assert rows["toy-crashing"]["held"] > 0
-    assert "runs of them follow toy/spec" in said
+    assert "runs follow toy/spec" in said
 
 
 def test_rows_are_heard_of_as_they_are_done_and_say_their_seconds(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_exception_of_protocol_code_that_is_given_input_is_a_finding(tmp_path: P
     ("gat", b"x", r"outside has no process 'gat' that could be given something; did you mean gate\?|gat"),
     ("gate", [1], r"gate cannot be given this: list is not a protocol value"),
     ("gate", "\ud800", r"gate cannot be given this: "),
-    ("gate", Faults(), r"the input of gate is no value of this model: unknown type 'Faults'"),
+    ("gate", Faults(), r"the input of gate is not a value of this model: unknown type 'Faults'"),
 ])
 def test_what_cannot_be_given_is_refused_in_a_sentence(process: str, value: Value, sentence: str) -> None:
     """And the run goes on as if nobody had asked."""
@@ -240,7 +240,7 @@ def test_edited_inputs_are_refused_at_their_step(replay: Callable[..., Run], fil
     refused(trail, n, attrs.evolve(chosen, input=attrs.evolve(came, process="nobody")), "has no process", replay)
     for text in ('{"$bytes":7}', '{"$type":"Gone"}', '{"$set":[[1],{"a":NaN}]}'):
         wrong = attrs.evolve(chosen, input=attrs.evolve(came, text=text))
-        refused(trail, n, wrong, "the input of gate is no value of this model", replay)
+        refused(trail, n, wrong, "the input of gate is not a value of this model", replay)
 
 
 def test_input_in_a_fair_ending_is_refused() -> None:

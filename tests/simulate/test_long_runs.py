@@ -220,7 +220,7 @@ def test_interrupted_long_run_is_written_as_far_as_it_went(runtime: str, tmp_pat
     outcome, _ = outcome_of(process)
     assert (outcome.code, outcome.json["interrupted"]) == (130, True)
     steps = outcome.json["steps"]
-    assert outcome.sentence == f"interrupted; the run is written as far as it went, {steps:,} steps"
+    assert outcome.sentence == f"interrupted; the run is written up to here, {steps:,} steps"
     assert sorted(files_below(tmp_path)) == [f"{FAULTY.name}-random-0.{kind}.jsonl" for kind in ("history", "trail")]
     trail = read_trail(Path(outcome.json["trail"]))
     assert len(trail.choices) == steps > 0

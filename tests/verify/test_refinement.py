@@ -118,7 +118,7 @@ def test_guard_that_an_actor_forgets_is_named() -> None:
     assert sentence.startswith("its guard fails: toy_refinement.py:")
     assert sentence.endswith(': if known > view["copy[f1]"], with known = 1')
     lines = why.lines(60)
-    assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)") and max(map(len, lines)) <= 60
+    assert lines[0].startswith("step 3 is not a step of the spec: Serve(f1)") and max(map(len, lines)) <= 60
 
 
 def test_guard_in_a_decision_function_is_named_with_it() -> None:
@@ -198,7 +198,7 @@ def test_step_that_is_several_steps_of_the_spec_needs_leave_for_it() -> None:
 
 
 def test_extension_that_is_switched_off_is_missed() -> None:
-    """Without the extension a crash that loses an unflushed copy is no step of the spec."""
+    """Without the extension a crash that loses an unflushed copy is not a step of the spec."""
     assert refine_runs(model(faults=toy.CRASH, **STRICT), UNJUDGED, RUNS).failed > 0
     assert refine_runs(model(faults=toy.CRASH), UNJUDGED, RUNS).failed == 0
 

@@ -68,7 +68,7 @@ def test_flawed_run_fails_property_and_refinement_with_an_explanation(tmp_path: 
     outcome = call("verify", path)
     assert outcome.code == 1
     assert "violates ConfirmedIsHeld at step" in outcome.out
-    assert "is no step of the spec: Serve(f1)" in outcome.out
+    assert "is not a step of the spec: Serve(f1)" in outcome.out
     assert 'if known > view["copy[f1]"]' in outcome.out
     assert max(len(line) for line in outcome.out.splitlines()[1:]) <= 100
     assert judged(path).findings == ("property", "refinement")
@@ -151,7 +151,7 @@ def test_operation_that_never_began_is_found(history: Path) -> None:
             event["op"] = {"process": "f1", "name": "fetch", "outcome": outcome, "value": None}
 
     (oddity,) = judged(edited(history, edit)).odd
-    assert oddity.sentence == "its op ends fetch of f1, which had not begun"
+    assert oddity.sentence == "it ends fetch of f1, which had not begun"
     outcomes.pop()
     assert judged(edited(history, edit)).odd == ()
 
@@ -193,8 +193,8 @@ def test_lasting_property_is_taken_from_the_trail_or_not_judged(tmp_path: Path) 
     alone = judged(path)
     assert (alone.findings, alone.unjudged) == ((), LASTING)
     outcome = call("verify", path)
-    assert f"not judged, for want of the trail beside it: {', '.join(LASTING)}" in " ".join(outcome.out.split())
-    assert "has no refinement: its steps are not held against a spec" in outcome.out
+    assert f"not judged without the trail next to it: {', '.join(LASTING)}" in " ".join(outcome.out.split())
+    assert "has no refinement: its steps are not checked against a spec" in outcome.out
 
 
 def test_folder_is_judged_file_by_file(tmp_path: Path) -> None:
@@ -269,9 +269,9 @@ def flushed(events: list[Line]) -> Line:
 
 @pytest.mark.parametrize(("edit", "rule", "said"), [
     (lambda events: first(events, "Serve")["received"].update(number=77),
-     "TakenWasUnderWay", "takes a message that is not on its way to it"),
+     "TakenWasUnderWay", "takes a message that is not under way to it"),
     (lambda events: first(events, "Set")["writes"].update(f1=events[0]["initial"]["f1"]),
-     "OwnStateOnly", "^reg writes f1, which is not its own$"),
+     "OwnStateOnly", "^reg writes f1, which it does not own$"),
     (lambda events: [event.update(at_us=100 - n) for n, event in enumerate(events)],
      "TimeGoesOn", "is before that of the step before it"),
     (lambda events: flushed(events)["writes"].update(

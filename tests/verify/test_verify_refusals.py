@@ -76,8 +76,8 @@ def test_file_that_is_no_history_of_a_known_model_is_refused(
 def test_wrong_use_is_refused(tmp_path: Path) -> None:
     """What is no file, no folder with runs, or no model is named, with what to do."""
     assert "there is no trail or history at" in refused(tmp_path / "none")
-    assert "give the folder that runs were written to" in refused(tmp_path)
-    assert "give --seeds N to make N runs" in refused("toy-crashing")
+    assert "give a folder of recorded runs" in refused(tmp_path)
+    assert "give --seeds N to judge N runs of it" in refused("toy-crashing")
     assert "give --seeds N and a model" in refused(tmp_path, "--size", "values=2")
     assert "has no refinement" in refused("transactions/diary-02", "--seeds", 2)
     assert "there is no model 'nobody'" in refused("nobody", "--seeds", 2)

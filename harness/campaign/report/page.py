@@ -73,7 +73,7 @@ def said_again(again: Sequence[Rejudged]) -> str:
         return "no histories are stored, so none are judged again"
     agree = "all agree" if not wrong else f"{runs - wrong:,} agree, {wrong:,} DISAGREE"
     return (f"{runs:,} stored {'history' if runs == 1 else 'histories'} judged again from "
-            f"{counted(events, 'event')} alone: {agree} with what is recorded of {'it' if runs == 1 else 'them'}")
+            f"{counted(events, 'event')} alone: {agree} with {'its' if runs == 1 else 'their'} record")
 
 
 def _again(again: Sequence[Rejudged], is_stale: bool) -> Iterator[Markup]:
@@ -89,7 +89,7 @@ def _again(again: Sequence[Rejudged], is_stale: bool) -> Iterator[Markup]:
     rows = [(one.what, one.runs, one.events, one.runs - one.disagreeing, one.refined,
              ", ".join(f"{kind} in {counted(runs, 'run')}" for kind, runs in one.kinds.items()) or "nothing")
             for one in again]
-    yield table(("scenario or model", "#histories", "#events", "#agree", "#held to a spec", "found again"), rows)
+    yield table(("scenario or model", "#histories", "#events", "#agree", "#checked against spec", "found again"), rows)
     wrong = [(one.what, found.seed, ", ".join(found.kinds), found.sentence) for one in again for found in one.findings]
     if wrong:
         yield tag("p", "These do not agree; of each cell the first few are listed.", "bad")
@@ -128,7 +128,7 @@ def said_of(one: ScenarioVerdict) -> str:
     """Return in words what a scenario's runs violate, what was expected instead, and what they did not reach."""
     said = [f"{name} in {counted(runs, 'run')}" for name, runs in one.properties.items()] or ["none"]
     if one.is_judged and one.expected and one.expected not in one.properties:
-        said.append(f"expected is {one.expected}")
+        said.append(f"expected {one.expected}")
     if one.errors:
         said.append(f"{counted(one.errors, 'run')} ended in an error of the code")
     if one.missing:

@@ -152,7 +152,7 @@ def check(store: CampaignStore) -> None:
     committed = store.committed()
     store.verify(committed.values())
     if not committed:
-        raise Refusal(f"{store.folder} holds a campaign of which no run is committed yet; start it again with "
+        raise Refusal(f"the campaign in {store.folder} has no committed run yet; start it again with "
                       "kafka-proto campaign")
 
 

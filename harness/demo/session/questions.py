@@ -137,7 +137,7 @@ def trail_of(text: str) -> Trail:
 def shrunk(trail: Trail) -> tuple[Shrunk, Ending | None]:
     """Return a shorter trail that violates the same at the same sizes, and how it ends. Raises Refusal."""
     if trail.violates is None:
-        raise Refusal("nothing that is claimed is violated up to here, so there is nothing to shrink")
+        raise Refusal("no claim is violated up to here, so there is nothing to shrink")
     if trail.fairness is not None or trail.violates == DEADLOCK:
         raise Refusal("this was found by a search, which found no shorter run; there is nothing to shrink")
     found = shrink(trail, keep_sizes=True)

@@ -29,7 +29,7 @@ class SearchBeside:
         """Return a search of what is shown now; the caller carries it out. Raises Refusal."""
         session = self._session
         if self._search is not None:
-            raise Refusal("a search for a violation goes on; stop it first")
+            raise Refusal("a search for a violation is running; stop it first")
         session.pause()
         self._search = ViolationSearch(session.opened, runs, seed, session.runner.inject_faults)
         self._epoch = session.epoch

@@ -35,7 +35,7 @@ class ViolationSearch:
         if runs < 1:
             raise Refusal(f"expected at least 1 run to search, found {runs}")
         if not opened.plan.claims:
-            raise Refusal(f"nothing is claimed of {opened.model.name}, so there is nothing to violate")
+            raise Refusal(f"{opened.model.name} has no claims to violate")
         self.model = opened.model if inject_faults else without_faults(opened.model)
         self.plan: Plan = opened.plan
         self.runs, self.seed, self.inject_faults = runs, seed, inject_faults

@@ -38,7 +38,7 @@ def no_fault(model: Model, kind: str) -> str:
         return "this run takes no faults; open the model itself to inject some"
     if not getattr(model.faults, kind, 0):
         return f"this run has no {shown} in its budget; open {model.name} gives one for everything"
-    return f"no {shown} is left in the budget, or there is nothing that it could hit"
+    return f"the budget has no {shown} left, or {shown} has no target"
 
 
 def why_no_actor(model: Model, present: Json, verb: str, who: str) -> str:

@@ -159,13 +159,13 @@ class Console:
         options = self.present()["enabled"]
         fits = [e for e in options if e["label"] == text] or [e for e in options if e["label"].startswith(text)]
         if not fits:
-            raise Refusal(f"there is no verb and no step {text!r}; help lists the verbs, steps what is possible")
+            raise Refusal(f"{text!r} is not a verb or a step; help lists the verbs, steps the possible steps")
         self.take_one(fits, text)
 
     def take_one(self, fits: list[Json], what: str) -> None:
         """Take the only step that fits. Raises Refusal if there are several."""
         if len(fits) > 1:
-            raise Refusal(f"several steps are {what!r}: {shown_steps(fits)}; give the number of one")
+            raise Refusal(f"{what!r} is several steps: {shown_steps(fits)}; give the number of one")
         self.stepper.take(fits[0]["index"])
 
     def message(self, text: str) -> Json:

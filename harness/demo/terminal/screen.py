@@ -150,7 +150,7 @@ class DemoScreen:
         if over and not lines:
             lines = [[("dim", shorten(f"  {over}", width))]]
         if len(lines) > room - 1:
-            more = f"     ... {len(lines) - room + 2} more; steps lists all, messages what is under way"
+            more = f"     ... {len(lines) - room + 2} more; steps lists all, messages those under way"
             lines = [*lines[: room - 2], [("dim", shorten(more, width))]]
         return [[("title", shorten(f"{'can happen':{width}}", width))], *lines]
 

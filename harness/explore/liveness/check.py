@@ -92,7 +92,7 @@ def _temporal(model: Model, name: str) -> Property:
     temporal = [prop.name for prop in model.properties if prop.is_temporal]
     if name not in temporal:
         has = f"its temporal properties are {', '.join(temporal)}" if temporal else "it has none"
-        raise Refusal(f"{name} is no temporal property of {model.name}; {has}")
+        raise Refusal(f"{name} is not a temporal property of {model.name}; {has}")
     if model.constraint is not None:
         raise Refusal(
             f"{model.name} is bounded by a constraint, which cuts runs off: no temporal property can be checked on it"

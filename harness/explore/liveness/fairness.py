@@ -52,7 +52,7 @@ def fairness_of(model: Model, mode: str) -> Fairness:
             raise Refusal(f"{model.name} has {strength!r} fairness for {action}; it must be weak or strong")
     for action in strong:
         if action not in model.fairness:
-            raise Refusal(unknown(f"{action} is no fair action of {model.name}", action, model.fairness, "those are"))
+            raise Refusal(unknown(f"{action} is not a fair action of {model.name}", action, model.fairness, "they are"))
     if base == "spec":
         return Fairness(model.fairness)
     actions = {action: "strong" if action in strong else "weak" for action in model.fairness}

@@ -41,7 +41,7 @@ def why_no_counterexample(
     """
     prop = {p.name: p for p in model.properties}.get(property_name)
     if prop is None or not prop.is_temporal:
-        return f"{property_name} is no temporal property of {model.name}"
+        return f"{property_name} is not a temporal property of {model.name}"
     if not FAIRNESS["fairness"].fits(fairness):
         return f"there is no fairness {fairness!r}, only spec, none, action, weak and next"
     starts = model.initial_states()

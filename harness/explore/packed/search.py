@@ -70,7 +70,7 @@ class Search:
         if symmetry and not model.symmetric:
             raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
         if symmetry and model.actors:
-            raise Refusal(f"{model.name} has actors, which only --engine plain reduces by symmetry yet; give that one")
+            raise Refusal(f"{model.name} has actors; only --engine plain reduces them by symmetry; give that engine")
         self.model = model
         chosen = [model.property(name) for name in invariants]
         if witnesses:

@@ -351,10 +351,10 @@ def refuse(model: Model) -> None:
     """Raise Refusal where steps cannot be left for later in a model."""
     others = [process.name for process in model.processes if process.name not in model.actors]
     if others:
-        raise Refusal(f"{others[0]} of {model.name} is no actor but reads and writes what others do, so that no order "
-                      "of steps can be left out; leave --reduce order out")
+        raise Refusal(f"{others[0]} of {model.name} is not an actor and shares variables with others, so no order of "
+                      "steps can be left out; leave --reduce order out")
     if model.constraint is not None:
-        raise Refusal(f"{model.name} has a constraint, beyond which --reduce order would have to look; leave it out")
+        raise Refusal(f"{model.name} has a constraint, which --reduce order does not support; leave it out")
     if model.faults.rules or model.faults.timed:
-        raise Refusal("rules that count messages, and faults at a moment, depend on the order of all steps; leave "
+        raise Refusal("rules that count messages, and timed faults, depend on the order of all steps; leave "
                       "--reduce order out")

@@ -19,14 +19,13 @@ MARKS = {True: "ok", False: "NO"}
 Mark = Callable[[bool], str]
 WITHOUT_SPEC = "no spec to follow"
 SILENT = (
-    "Runs without a violation prove little. In N such runs, a violation that shows in one of N/3 runs would have been "
-    "seen, with a chance of 95 %. A repaired scenario gets enough runs to find its flaw as often as its row says, if "
-    "it were still there. Runs that follow their spec were compared with it step by step; the others were checked "
-    "against the properties only."
+    "Runs without a violation are no proof. If one of N/3 runs violated something, N runs would have found it with a "
+    "probability of 95 %. A repaired scenario's runs would have found its flaw as often as its row says. Runs that "
+    "follow a spec were checked against it step by step, the others against the properties only."
 )
 SEARCHED = (
-    "A row that is searched was searched completely by kafka-proto check, with the code as it is: no order of steps "
-    "violates a claim, at the size, faults and timers of the scenario. This says nothing of larger sizes."
+    "searched: kafka-proto check visited every state with this version of the code. No order of steps violates a "
+    "claim at the scenario's size, faults and timers. Larger sizes are not covered."
 )
 MORE = "--thorough makes 20 times the runs that each finding took; kafka-proto check visits every state."
 
@@ -129,13 +128,13 @@ def _searched(found: Searched) -> str:
     """Say what a search proved of a row in which nothing is found: of how many states, at which size and budget."""
     if not found.complete:
         steps = counted(found.steps, "step")
-        return f"searched in part: no schedule of {steps} or fewer, in {found.states:,} states at {found.within}"
+        return f"searched in part: none within {steps}, in {found.states:,} states at {found.within}"
     return f"searched completely: {found.states:,} states at {found.within}"
 
 
 def _follows(row: ScoreboardRow) -> str:
     follows = "follows" if row.held == 1 else "follow"
-    return f"{counted(row.held, 'run')} of them {follows} {row.spec}" if row.spec else WITHOUT_SPEC
+    return f"{counted(row.held, 'run')} {follows} {row.spec}" if row.spec else WITHOUT_SPEC
 
 
 def _column(strategy: str) -> int:
@@ -167,7 +166,7 @@ def _outcome(row: ScoreboardRow) -> str:
     elif row.violated == RAISED:
         said = "protocol code raises an exception"
     elif row.violated == REFINEMENT:
-        said = f"a step is none of {row.spec}"
+        said = f"a step is not allowed by {row.spec}"
     elif row.violated:
         said = f"violates {row.violated}, expected {row.expected or 'no violation'}"
     elif row.expected:
@@ -195,8 +194,8 @@ def _finding(row: ScoreboardRow, width: int) -> list[str]:
     spec = []
     found, scenario = row.searched, find_scenario(row.scenario)
     if found is not None and found.is_shortest and found.violated == row.violated and found.is_of_this_code:
-        at = "at" if scenario is not None and found.is_at_size_of(scenario) else "at another size than these runs had,"
-        said = f"a search finds it after {counted(found.steps, 'step')}, the fewest there are {at} {found.within}"
+        at = "at" if scenario is not None and found.is_at_size_of(scenario) else "at another size,"
+        said = f"a search finds it after {counted(found.steps, 'step')}, the fewest possible {at} {found.within}"
         spec += wrapped(said, width, "  ")
     if row.checked is not None and row.checked_steps is not None:
         steps = counted(row.checked_steps, "step")

@@ -48,9 +48,9 @@ def test_brokers_are_one_or_as_many_as_replicate(tmp_path: Path) -> None:
     assert some.code == 0 and some.out.splitlines()[-1].split() == ["all", "11", "11", "0"]
     for number in ("2", "6", "many"):
         refused = call("conformance", "--situation", "commit_one", "--brokers", number).refusal
-        assert refused == f"--brokers is 1, or from 3 to 5, whose logs are replicated, not '{number}'"
+        assert refused == f"--brokers must be 1, or 3 to 5 with replicated logs, not '{number}'"
     both = call("conformance", "--release", "4.4.0", "--brokers", 3, "--broker", "127.0.0.1:9092").refusal
-    assert both == "--brokers says on how many brokers records are played in process; leave it out, or --broker"
+    assert both == "--brokers is for playing in process; leave it or --broker out"
 
 
 def test_difference_is_printed_and_fails(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_records_about_bytes_need_the_codec(monkeypatch: pytest.MonkeyPatch, sit
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     left = call(*asked, situation)
     assert left.code == 0
-    assert left.out.splitlines()[-1] == (f"{played} not played: they are bytes of the wire, which need the extra "
-                                         "`gateway`: pip install 'kafka-proto[gateway]'")
+    assert left.out.splitlines()[-1] == (f"{played} not played: they hold bytes of the wire protocol, which need the "
+                                         "extra `gateway`: pip install 'kafka-proto[gateway]'")
     others = call(*asked, "topic_deleted_commit", "--family", "tv2")
     assert others.out.splitlines()[-1].split() == ["all", "2", "2", "0"]
 

@@ -125,5 +125,5 @@ def test_an_unknown_note_is_refused(held: Record, tmp_path: Path) -> None:
     """In one sentence with the step; nothing is played."""
     made = played({**held, "steps": [held["steps"][0], {"note": "the moon rose"}]}, tmp_path)
     assert made.code == 2 and made.refusal == (
-        "step 2 of prepare_end_same_result: this player does not know what happens at the note 'the moon rose'; "
-        "docs/reference/conformance.md says which notes there are")
+        "step 2 of prepare_end_same_result: unknown note 'the moon rose'; "
+        "docs/reference/conformance.md lists the notes")

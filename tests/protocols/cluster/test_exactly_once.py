@@ -84,7 +84,7 @@ def test_each_client_gets_through_with_each_release_of_brokers(
     ("4.0", {"elections": 1}, {"disk": "lost"},
      "disk, elections: only replicated logs have that; set log=replicated too"),
     ("4.0", {"producers": 0}, {}, "nobody writes"),
-    ("4.0", {"deletions": 1, "consumers": 1}, {}, "looks up no log's start"),
+    ("4.0", {"deletions": 1, "consumers": 1}, {}, "do not look up a log's start"),
     ("4.0", {"deletions": 1}, {"log": "replicated"}, "deletions: replicated logs do not have that"),
     ("4.0", {"epochs": 1}, {"log": "replicated"}, "epochs: replicated logs do not have that"),
 ])

@@ -23,10 +23,10 @@ def spec(console: Console, words: list[str]) -> None:
     session = console.session
     step = number(words, "the number of a step") if words else session.at
     if not step:
-        raise Refusal("nothing has happened yet; spec tells of a step that was taken")
+        raise Refusal("no step was taken yet; spec explains a step")
     session.refine()
     found = questions.about(session, step)()
-    in_spec = found["step"]["spec"] or {"text": "this model has no spec that its steps are held against"}
+    in_spec = found["step"]["spec"] or {"text": "this model has no spec to check its steps against"}
     console.said = [f"step {step}: {found['step']['label']}", f"  {in_spec['text']}"]
     console.said += _guards("guards, here", found["guards"]) + _guards("guards, in the spec", found["spec_guards"])
     if found["explanation"]:

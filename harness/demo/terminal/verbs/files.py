@@ -99,7 +99,7 @@ def open_(console: Console, words: list[str]) -> None:
     budget = rest.pop() if rest and rest[-1] in BUDGETS else None
     if is_tour(what):
         if rest or budget:
-            raise Refusal(f"a tour says itself how large it is; leave out {' '.join(words[1:])}")
+            raise Refusal(f"a tour has its own sizes; leave out {' '.join(words[1:])}")
         tour(console, [what])
         return
     sizes, settings = chosen(what, rest)
@@ -182,7 +182,7 @@ def export(console: Console, words: list[str]) -> None:
 FILES = (
     Verb("open WHAT [NAME=N]", "show a model, scenario or tour from its start; NAME=N sets a size", "this demo", open_,
          things),
-    Verb("reopen N", "show session N again, which was left for another one", "this demo", reopen, first(kept)),
+    Verb("reopen N", "show session N again", "this demo", reopen, first(kept)),
     Verb("tour NAME", "begin a guided tour", "this demo", tour, first(lambda _: (found.name for found in tours()))),
     Verb("next", "the next step of a tour, or the next kept one", "this demo", next_),
     Verb("save FILE [over]", "write the run as a trail; over: replace the file", "this demo", save),

@@ -139,7 +139,7 @@ def topics(console: Console, words: list[str]) -> None:
         at, words = int(words[1]), []
     nothing(words, "topics [at N]")
     if session.model.logs is None:
-        raise Refusal(f"{session.model.name} has no topics; those of kafka/* have")
+        raise Refusal(f"{session.model.name} has no topics; only kafka/* models have")
     console.said = []
     for log in as_json.logs_json(session.model, session.state(at)):
         console.said += [f"{log['partition']} at {log['holder']} after step {at}", *table(_log_rows(log)), ""]
@@ -224,13 +224,13 @@ def where(console: Console, words: list[str]) -> None:
 
 LOOKING = (
     Verb("steps [all]", "what can happen now; all: every fault, too", "looking", steps, either("all")),
-    Verb("messages", "what is under way, with numbers", "looking", messages),
+    Verb("messages", "messages under way, with numbers", "looking", messages),
     Verb("message M", "all fields of message M", "looking", message, first(numbered)),
     Verb("state [A] [at N]", "the state of A, or of everybody, now or after step N", "looking", state, states_of),
     Verb("topics [at N]", "partitions with their records, marks and producers, now or after step N", "looking", topics,
          either("at")),
     Verb("properties", "which properties hold, fail, were reached", "looking", properties),
-    Verb("tours", "the guided tours there are", "looking", tours_),
+    Verb("tours", "the guided tours", "looking", tours_),
     Verb("branches", "all branches, the present one marked", "looking", branches),
     Verb("sessions", "the sessions that were left, with numbers for reopen", "looking", sessions),
     Verb("where", "model, sizes, step and digest", "looking", where),

@@ -235,7 +235,7 @@ STEPPING = (
     Verb("timer [NAME|A]", "let a timer fire", "actors", choosing("timer"), choices("timer")),
     Verb("run [N] [until ...]", "let the strategy decide; until violation, action NAME, step N, end", "time", run,
          runs_until),
-    Verb("strategy NAME [SEED]", "who decides in a run: random, pct or guided", "time", strategy,
+    Verb("strategy NAME [SEED]", "how a run chooses steps: random, pct or guided", "time", strategy,
          either("random", "pct", "guided")),
     Verb("faults on|off", "whether a run may inject faults", "time", faults, either("on", "off")),
     Verb("spare on|off", "whether a run leaves alone what you cut, crashed, paused or held", "time", spare,
