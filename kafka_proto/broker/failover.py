@@ -98,6 +98,14 @@ class FailoverController(ClusterController):
         before = local[PARTITION[p]].quorum
         return self.announced("ElectLeader", (b, p), local, p, quorum.changed(before, b, before.isr))
 
+    def elected_uncleanly(self, local: Local, p: str, b: str) -> Turn[Local]:
+        """Let any replica lead a partition, whatever it lacks."""
+        before = local[PARTITION[p]]
+        after = Partition(quorum.changed(before.quorum, b, frozenset((b,))))
+        local = local.put(PARTITION[p], after)
+        sent = tuple(self.tell(p, after.quorum, broker) for broker in self.brokers)
+        return Turn("ElectUncleanLeader", (b, p), local, sent)
+
     def register(self, local: Local, message: messages.BrokerRegistrationRequest) -> Turn[Local]:
         """A broker was started again. If it had not shut down, its log may lack committed records.
 

@@ -14,6 +14,7 @@ from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController
 from kafka_proto.broker.logs.local import LocalLog
 from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
+from kafka_proto.errors import Error
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.replica_state import ReplicaState
@@ -127,6 +128,26 @@ class FailingBrokers(RunningActors):
             nexts = [b for b in (*order[at + 1:], *order[:at]) if b in isr and b not in self.absent]
             self._elect(p, nexts[0] if nexts else leader)
         self._ask_again()
+
+    def elect_preferred(self, p: str, unclean: bool = False) -> Error:
+        """Let the first replica lead a partition if it is in sync; or any that runs, where nobody leads."""
+        leader = self.told(p).leader if self.is_replicated else self.brokers[0]
+        if unclean:
+            there = [b for b in self._replicas[p] if b not in self.fenced]
+            if leader is not None:
+                return Error.ELECTION_NOT_NEEDED
+            if not there:
+                return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            self._announce(self._controller().elected_uncleanly(self._states[CONTROLLER], p, there[0]))
+        else:
+            first = self._replicas[p][0]
+            if leader == first:
+                return Error.ELECTION_NOT_NEEDED
+            if first not in self.in_sync(p) or first in self.fenced:
+                return Error.PREFERRED_LEADER_NOT_AVAILABLE
+            self._elect(p, first)
+        self._ask_again()
+        return Error.NONE
 
     def crash(self, broker: str) -> None:
         """Let a broker lose what is not on its disk. Others lead; it is down until it starts again."""

@@ -7,7 +7,7 @@ single one that always leads, or several with replicas of each log and the contr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -15,7 +15,7 @@ import attrs
 from harness.model import FrozenMap, Local, Part
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
-from kafka_proto.broker.failover import REGISTRATIONS, FailoverController, PartitionRules
+from kafka_proto.broker.failover import FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
 from kafka_proto.broker.leader.epochs import EpochCache, epochs_of, followed_log
 from kafka_proto.broker.leader.fetching import written_together
@@ -28,7 +28,6 @@ from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
 from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
 from kafka_proto.log import PartitionLog
-from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
 
@@ -174,9 +173,20 @@ class RunningCluster(FailingBrokers):
         self.topics = self.topics.set(topic, partitions)
         self.configs = self.configs.set(topic, FrozenMap(configs))
         self._compose()
-        for b in self.brokers if self.is_replicated else ():
-            if b in self._states[CONTROLLER][REGISTRATIONS].fenced:
-                self._fence(b, made)
+        for b in sorted(self.fenced) if self.is_replicated else ():
+            self._fence(b, made)
+
+    def add_partitions(self, topic: str, count: int, assigned: Sequence[tuple[str, ...]] = ()) -> None:
+        """Let a topic have so many partitions, the new ones with these replicas, if they are said."""
+        before = self.topics[topic]
+        rules = self._rules[partition_name(topic, 0)]
+        made = tuple(partition_name(topic, index) for index in range(before, count))
+        for n, p in enumerate(made):
+            self._place(p, assigned[n] if assigned else None, len(self._replicas[partition_name(topic, 0)]), rules)
+        self.topics = self.topics.set(topic, count)
+        self._compose()
+        for b in sorted(self.fenced) if self.is_replicated else ():
+            self._fence(b, made)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic with all that is in it, and tell the coordinator of groups."""

@@ -18,6 +18,8 @@ import attrs
 from harness.model import FrozenMap, absent_if_none
 from kafka_proto.errors import Error as Error
 from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, AbortedTransaction, ProducerState, RecordBatch
+from kafka_proto.requests.groups import DeleteGroupRequest as DeleteGroupRequest
+from kafka_proto.requests.groups import DeleteGroupResponse as DeleteGroupResponse
 from kafka_proto.requests.groups import HeartbeatRequest as HeartbeatRequest
 from kafka_proto.requests.groups import HeartbeatResponse as HeartbeatResponse
 from kafka_proto.requests.groups import JoinGroupRequest as JoinGroupRequest
@@ -28,6 +30,8 @@ from kafka_proto.requests.groups import MemberIdentity as MemberIdentity
 from kafka_proto.requests.groups import MemberResponse as MemberResponse
 from kafka_proto.requests.groups import OffsetCommitRequest as OffsetCommitRequest
 from kafka_proto.requests.groups import OffsetCommitResponse as OffsetCommitResponse
+from kafka_proto.requests.groups import OffsetDeleteRequest as OffsetDeleteRequest
+from kafka_proto.requests.groups import OffsetDeleteResponse as OffsetDeleteResponse
 from kafka_proto.requests.groups import OffsetFetchRequest as OffsetFetchRequest
 from kafka_proto.requests.groups import OffsetFetchResponse as OffsetFetchResponse
 from kafka_proto.requests.groups import SyncGroupRequest as SyncGroupRequest

@@ -169,3 +169,30 @@ class OffsetFetchResponse:
     committed_offset: int = -1
     leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
     metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class DeleteGroupRequest:
+    """One group with all its offsets (Kafka's request may name several)."""
+
+    version: int
+    group_id: str
+
+
+@attrs.frozen
+class DeleteGroupResponse:
+    error: Error
+
+
+@attrs.frozen
+class OffsetDeleteRequest:
+    """A group's offset of one partition (KIP-496)."""
+
+    version: int
+    group_id: str
+    partition: str
+
+
+@attrs.frozen
+class OffsetDeleteResponse:
+    error: Error

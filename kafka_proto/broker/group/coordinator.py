@@ -307,7 +307,7 @@ def without_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCo
 def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
     """Return a coordinator after a batch of its offsets log; a group that has a commit exists."""
     for record in batch.records if batch.marker is None else ():
-        if isinstance(record, OffsetRecord):
+        if isinstance(record, OffsetRecord) and record.offset is not None:
             state = with_group(state, record.group_id)
     return attrs.evolve(state, offsets=replay(state.offsets, batch))
 
@@ -320,6 +320,8 @@ def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:
     for group_id, group in loaded_groups(records, now).items():
         if group is not None:
             state = state.with_classic(group_id, group)
+        elif not any(name == group_id for name, _ in state.offsets.committed):
+            state = attrs.evolve(state, groups=state.groups.without(group_id))
     return state
 
 

@@ -13,7 +13,7 @@ import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.group import coordinator as group
-from kafka_proto.broker.group import rebalance
+from kafka_proto.broker.group import deletion, rebalance
 from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata
 from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
 from kafka_proto.broker.leader.role import Handler, MarkerAnswers, PartitionLeader
@@ -26,6 +26,8 @@ from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.log import NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
+    DeleteGroupRequest,
+    DeleteGroupResponse,
     Error,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -36,16 +38,20 @@ from kafka_proto.requests import (
     MemberResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
+    topic_of,
 )
 
 COMMITS = (TxnOffsetCommitRequest, OffsetCommitRequest)
-GroupRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+GroupRequest = (JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest | DeleteGroupRequest
+                | OffsetDeleteRequest)
 GROUP_TIMEOUT = "GroupTimeout"
 MOST_GROUPS = 10_000
 COMMIT_TIMEOUT_MS = 5_000
@@ -84,6 +90,7 @@ class GroupRole(PartitionLeader):
             OffsetFetchRequest: self.offset_fetch, JoinGroupRequest: self.join_group,
             SyncGroupRequest: self.sync_group, HeartbeatRequest: self.heartbeat,
             LeaveGroupRequest: self.leave_group, PartitionsDeleted: self.partitions_deleted,
+            DeleteGroupRequest: self.delete_group, OffsetDeleteRequest: self.offset_delete,
         }
 
     def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
@@ -118,6 +125,10 @@ class GroupRole(PartitionLeader):
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
         if isinstance(request, COMMITS):
             return commit_response(request, self.version.group.refused_commit(error))
+        if isinstance(request, DeleteGroupRequest):
+            return DeleteGroupResponse(group.refused_commit(error))
+        if isinstance(request, OffsetDeleteRequest):
+            return OffsetDeleteResponse(group.refused_commit(error))
         return super().response(request, error, offset, start)
 
     def unverified(self, request: Any, error: Error, operation: SupportedOperation) -> Value:
@@ -314,9 +325,36 @@ class GroupRole(PartitionLeader):
         told = attrs.evolve(message, request=attrs.evolve(request, unused=unused))
         return self.append(local, told, OFFSETS_PARTITION, batch, Origin.COORDINATOR, NO_GUARD)
 
+    def delete_group(self, local: Local, message: Request, request: DeleteGroupRequest) -> Effect:
+        """Append a tombstone for a group and for each of its offsets; then it is gone."""
+        error, groups = self.refused(local, request), local[GROUPS].groups
+        if error is Error.NONE:
+            error = deletion.check_group_deletion(groups, request.group_id)
+        if error is not Error.NONE:
+            return self.reply(local, message, DeleteGroupResponse(error))
+        batch = group.deletion_batch(
+            deletion.keys_of(groups, request.group_id), now(local), (request.group_id,))
+        return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, NO_GUARD)
+
+    def offset_delete(self, local: Local, message: Request, request: OffsetDeleteRequest) -> Effect:
+        """Append a tombstone for an offset, if there is one."""
+        error, groups = self.refused(local, request), local[GROUPS].groups
+        if error is Error.NONE:
+            error = deletion.check_offset_deletion(groups, request.group_id, topic_of(request.partition))
+        if error is Error.NONE and not (
+                request.partition in self.topic_partitions and exists(local, request.partition)):
+            error = Error.UNKNOWN_TOPIC_OR_PARTITION
+        key = (request.group_id, request.partition)
+        if error is not Error.NONE or key not in deletion.keys_of(groups, request.group_id):
+            return self.reply(local, message, OffsetDeleteResponse(error))
+        batch = group.deletion_batch((key,), now(local))
+        return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, NO_GUARD)
+
     def completed(self, local: Local, p: str, record: RecordBatch, callback: Request | GroupStored) -> Effect:
         if isinstance(callback, GroupStored):
             return self.stored(local, callback, Error.NONE)
+        if isinstance(callback.request, DeleteGroupRequest):
+            local = without_groups(local, (callback.request.group_id,))
         if isinstance(callback.request, PartitionsDeleted):
             return Effect(without_groups(local, callback.request.unused))
         return super().completed(local, p, record, callback)

@@ -7,7 +7,7 @@ not offered.
 from __future__ import annotations
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.apis import groups, records, topics, transactions
+from kafka_proto.gateway.apis import admin, groups, records, topics, transactions
 from kafka_proto.gateway.context import Api
 
 TABLE: dict[int, Api] = {
@@ -21,7 +21,19 @@ TABLE: dict[int, Api] = {
     offer.DELETE_TOPICS: topics.delete_topics,
     offer.DESCRIBE_CLUSTER: topics.describe_cluster,
     offer.DESCRIBE_CONFIGS: topics.describe_configs,
+    offer.ALTER_CONFIGS: topics.alter_configs,
     offer.INCREMENTAL_ALTER_CONFIGS: topics.incremental_alter_configs,
+    offer.CREATE_PARTITIONS: admin.create_partitions,
+    offer.DESCRIBE_LOG_DIRS: admin.describe_log_dirs,
+    offer.ELECT_LEADERS: admin.elect_leaders,
+    offer.LIST_PARTITION_REASSIGNMENTS: admin.list_partition_reassignments,
+    offer.DESCRIBE_ACLS: admin.describe_acls,
+    offer.DESCRIBE_CLIENT_QUOTAS: admin.describe_client_quotas,
+    offer.DESCRIBE_USER_SCRAM_CREDENTIALS: admin.describe_user_scram_credentials,
+    offer.LIST_GROUPS: admin.list_groups,
+    offer.DESCRIBE_GROUPS: admin.describe_groups,
+    offer.DELETE_GROUPS: admin.delete_groups,
+    offer.OFFSET_DELETE: admin.offset_delete,
     offer.FIND_COORDINATOR: topics.find_coordinator,
     offer.OFFSET_COMMIT: groups.offset_commit,
     offer.OFFSET_FETCH: groups.offset_fetch,

@@ -48,7 +48,7 @@ def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
     if not LEGAL_NAME.fullmatch(name):
         error = code("INVALID_TOPIC_EXCEPTION")
     elif name not in here.cluster.topics:
-        fits = name != CLUSTER_TOPIC and here.settings.num_partitions <= _room(here)
+        fits = name != CLUSTER_TOPIC and here.settings.num_partitions <= room(here)
         if may_create and fits and name not in INTERNAL_TOPICS and _alike(here.cluster.topics, name) is None:
             here.cluster.create_topic(name, here.settings.num_partitions)
         else:
@@ -57,7 +57,7 @@ def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
     return {"name": name, "error_code": error, "partitions": partitions}
 
 
-def _room(here: AskedBroker) -> int:
+def room(here: AskedBroker) -> int:
     """Return how many partitions may still be made."""
     return MOST_PARTITIONS - sum(here.cluster.topics.values()) - 1
 
@@ -159,11 +159,11 @@ def _refused(here: AskedBroker, before: Collection[str], topic: Fields, partitio
     if topic["assignments"]:
         if factor != -1 or topic["num_partitions"] != -1:
             return "INVALID_REQUEST", "replicas are assigned: their factor and the number of partitions have to be -1"
-        if (reason := _misassigned(topic["assignments"], brokers)) is not None:
+        if (reason := misassigned(topic["assignments"], brokers)) is not None:
             return "INVALID_REPLICA_ASSIGNMENT", reason
     elif factor < -1 or factor == 0:
         return "INVALID_REPLICATION_FACTOR", f"{factor} replicas, where -1 means as many as there are"
-    if not 1 <= partitions <= _room(here):
+    if not 1 <= partitions <= room(here):
         return "INVALID_PARTITIONS", f"{partitions} partitions, where there may be {MOST_PARTITIONS} in all"
     if factor > len(brokers):
         return "INVALID_REPLICATION_FACTOR", f"{factor} replicas, and the brokers {', '.join(map(str, brokers))}"
@@ -176,7 +176,7 @@ def _alike(topics: Iterable[str], name: str) -> str | None:
     return next((other for other in topics if other.replace(".", "_") == name.replace(".", "_")), None)
 
 
-def _misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str | None:
+def misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str | None:
     """Return what is wrong with an assignment of replicas to partitions."""
     replicas = [row["broker_ids"] for row in assignments]
     if any(not ids or len({*ids}) < len(ids) or not {*ids} <= {*brokers} for ids in replicas):
@@ -196,12 +196,27 @@ def _described(here: AskedBroker, own: Mapping[str, str]) -> Iterator[Fields]:
 
 
 @at_once
+def alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
+    """Give topics these settings in place of those that they had."""
+    results = []
+    for resource in request.message["resources"]:
+        kind, name = resource["resource_type"], resource["resource_name"]
+        changes = [{**row, "config_operation": SET} for row in resource["configs"]]
+        own, error, reason = _altered(here, kind, name, changes, {})
+        if error == "NONE" and not request.message["validate_only"]:
+            here.cluster.configure(name, own, configs.rules_of(here.settings, own))
+        results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
+                        "resource_name": name})
+    return {"responses": tuple(results)}
+
+
+@at_once
 def incremental_alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
     """Change settings of topics one by one (KIP-339); those of brokers cannot be changed here."""
     results = []
     for resource in request.message["resources"]:
         kind, name = resource["resource_type"], resource["resource_name"]
-        own, error, reason = _altered(here, kind, name, resource["configs"])
+        own, error, reason = _altered(here, kind, name, resource["configs"], here.cluster.configs.get(name, {}))
         if error == "NONE" and not request.message["validate_only"]:
             here.cluster.configure(name, own, configs.rules_of(here.settings, own))
         results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
@@ -210,19 +225,19 @@ def incremental_alter_configs(here: AskedBroker, request: WireRequest) -> Fields
 
 
 def _altered(
-    here: AskedBroker, kind: int, name: str, changes: Iterable[Fields]
+    here: AskedBroker, kind: int, name: str, changes: Iterable[Fields], before: Mapping[str, str]
 ) -> tuple[dict[str, str], str, str | None]:
     """Return the settings of a topic after changes, the error, and its reason."""
     if kind != TOPIC:
         return {}, "INVALID_REQUEST", "settings of brokers cannot be changed here"
     if name not in here.cluster.topics:
         return {}, "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{name}' does not exist."
-    own = dict(here.cluster.configs.get(name, {}))
+    own = dict(before)
     for change in changes:
         key, value, kept = change["name"], change["value"], change["config_operation"]
         if kept in (APPEND, SUBTRACT):
-            before = [part for part in configs.of_topic(here.settings, own).get(key, "").split(",") if part != value]
-            value, kept = ",".join([*before, value] if kept == APPEND else before), SET
+            others = [part for part in configs.of_topic(here.settings, own).get(key, "").split(",") if part != value]
+            value, kept = ",".join([*others, value] if kept == APPEND else others), SET
         if kept == DELETE and key in configs.OF_TOPICS:
             own.pop(key, None)
         elif (reason := configs.wrong(key, value)) is not None:
