@@ -12,10 +12,12 @@ from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE
 CLIENT_ID = "test"
 
 
-def request_bytes(api: int, version: int, message: codec.Fields, correlation_id: int = 1) -> bytes:
+def request_bytes(
+    api: int, version: int, message: codec.Fields, correlation_id: int = 1, client_id: str = CLIENT_ID
+) -> bytes:
     """Return the frame of a request with a client id."""
     out = bytearray(api.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True))
-    out += correlation_id.to_bytes(4, "big", signed=True) + len(CLIENT_ID).to_bytes(2, "big") + CLIENT_ID.encode()
+    out += correlation_id.to_bytes(4, "big", signed=True) + len(client_id).to_bytes(2, "big") + client_id.encode()
     if codec.has_flexible_header("request", api, version):
         codec.write_varint(out, 0)
     return codec.framed(bytes(out) + codec.write_message("request", api, version, message))

@@ -21,6 +21,7 @@ from kafka_proto.gateway import inputs
 from kafka_proto.gateway.apis.topics import LEGAL_NAME
 from kafka_proto.gateway.configs import with_configs
 from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.injected_errors import no_answer
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
 from kafka_proto.gateway.recording import Recording
@@ -165,6 +166,8 @@ class KafkaCluster:
     def _begin(self, kind: inputs.FaultKind, **what: Any) -> Fault:
         if kind in inputs.OF_REQUESTS and (wrong := no_request(what["request"], self._settings)) is not None:
             raise ValueError(wrong)
+        if kind == "answer" and (wrong := no_answer(what["request"], what["error"])) is not None:
+            raise ValueError(wrong)
         event = threading.Event()
 
         def begin(server: Server) -> int:
@@ -192,6 +195,13 @@ class KafkaCluster:
     def duplicate(self, request: str, nth: int = 1) -> Fault:
         """Take the nth request of a name twice; the second answer is not delivered."""
         return self._begin("duplicate", request=request, nth=nth)
+
+    def answer(self, request: str, error: str, nth: int = 1, client: str | None = None) -> Fault:
+        """Answer the nth request of a name with an error code in place of doing it; 0: each, until the fault ends.
+
+        `client` is the id of the only client whose requests count.
+        """
+        return self._begin("answer", request=request, error=error, nth=nth, client=client)
 
     def crash(self, broker: str, for_ms: int | None = None) -> Fault:
         """Let a broker, as `b1`, crash: its connections end, others lead, until the fault ends."""

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from kafka_proto.broker.failover import PartitionRules
+from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
 
 Check = Callable[[str], bool]
@@ -120,3 +121,10 @@ def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:
                              + ("true or false" if is_one is TRUTH else "a number of at least 1"))
         given[field] = value == "true" if is_one is TRUTH else int(value)
     return attrs.evolve(settings, **given)
+
+
+def replication_of(settings: Settings) -> Replication:
+    """Return replicas and elections as a cluster's settings have them."""
+    names = ("session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
+    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    return Replication(settings.replication_factor, settings.min_insync_replicas, **given)

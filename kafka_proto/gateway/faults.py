@@ -54,10 +54,12 @@ class FaultsUnderWay:
     lasting: tuple[Injected, ...] = ()
     """Faults of brokers, which do not let them take requests, and those between two."""
 
-    def hit(self, name: str) -> tuple[FaultsUnderWay, tuple[Injected, ...]]:
-        """Count a request for each rule of its name, and return the faults that hit it."""
-        rules = tuple(attrs.evolve(rule, seen=rule.seen + (rule.fault.request == name)) for rule in self.rules)
-        found = (rule.fault for rule in rules if rule.fault.request == name and rule.fault.nth in (0, rule.seen))
+    def hit(self, name: str, client: str | None = None) -> tuple[FaultsUnderWay, tuple[Injected, ...]]:
+        """Count a request of a client for each rule that is about it, and return the faults that hit it."""
+        about = [rule.fault.request == name and rule.fault.client in (None, client) for rule in self.rules]
+        rules = tuple(attrs.evolve(rule, seen=rule.seen + is_it) for rule, is_it in zip(self.rules, about, strict=True))
+        found = (rule.fault for rule, is_it in zip(rules, about, strict=True)
+                 if is_it and rule.fault.nth in (0, rule.seen))
         return attrs.evolve(self, rules=rules), tuple(found)
 
     def of_broker(self, broker: int) -> tuple[Injected, ...]:

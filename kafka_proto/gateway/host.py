@@ -14,12 +14,12 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.versions import BrokerVersion, version_of
-from kafka_proto.cluster.failures import Replication
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
+from kafka_proto.gateway.configs import replication_of
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Waits
 from kafka_proto.gateway.faults import (
@@ -36,6 +36,7 @@ from kafka_proto.gateway.faults import (
     until,
     words_of,
 )
+from kafka_proto.gateway.injected_errors import with_error
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
     OF_REQUESTS,
@@ -76,7 +77,7 @@ class Host:
         self.settings = settings
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
-            replication=_replication(settings),
+            replication=replication_of(settings),
             record_times=record_times,
         )
         for name, partitions in topics.items():
@@ -165,7 +166,7 @@ class Host:
     def _look_at(self, number: int, client: ServedConnection, request: WireRequest, outputs: list[Output]) -> None:
         """Let the broker take a request, or what a fault makes of it."""
         name = name_of(request)
-        self.faults, hits = self.faults.hit(name)
+        self.faults, hits = self.faults.hit(name, request.client_id)
         kinds = {fault.kind: fault for fault in hits}
         transaction = client.transactions.get(request.number, NOBODY)
         self.said.append(" ".join((words_of(request, transaction), *kinds)))
@@ -178,6 +179,16 @@ class Host:
             until = FOREVER if fault.for_ms is None else self.cluster.now + fault.for_ms
             held = Held(fault.number, until, client.broker, number, ((request, transaction),))
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, held))
+        elif "answer" in kinds:
+            error = Error[kinds["answer"].error or ""]
+            answer = with_error(self._asked(client.broker, transaction), request, error)
+            if answer is None:
+                outputs.append(Close(number, f"a fault answers {error}, which acks of 0 cannot be told"))
+                self._forget(number)
+                return
+            self.exchanged.append(Exchanged(number, client.broker, request, transaction, answer=answer))
+            self._write(number, client.connection.send(request.number, answer), outputs)
+            self._is_answered(number, client, request.number)
         else:
             client.loses = "lose" in kinds
             self._ask(client.broker, request, transaction, (number, request.number), outputs)
@@ -186,10 +197,13 @@ class Host:
 
     def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:
         """Let a broker take a request, and answer it if it can at once."""
-        here = AskedBroker(self.settings, self.cluster, broker, transaction)
+        here = self._asked(broker, transaction)
         each = UnderWay(token, here, request, TABLE[request.api_key](here, request))
         self.under_way.append(each)
         self._work(each, None, outputs)
+
+    def _asked(self, broker: int, transaction: str) -> AskedBroker:
+        return AskedBroker(self.settings, self.cluster, broker, transaction)
 
     def _work(self, each: UnderWay, answers: tuple[object, ...] | None, outputs: list[Output]) -> None:
         """Go on with a request until it is answered, or waits."""
@@ -247,6 +261,9 @@ class Host:
                 self.observed, client.asked, each.here.transaction, done.value, self.cluster.entries)
         self.exchanged.append(Exchanged(number, client.broker, client.asked, each.here.transaction, answer=done.value))
         self._write(number, client.connection.send(place, done.value), outputs)
+        self._is_answered(number, client, place)
+
+    def _is_answered(self, number: int, client: ServedConnection, place: int) -> None:
         client.transactions.pop(place, None)
         client.asked = None
         self._resumed.append(number)
@@ -380,9 +397,3 @@ class Host:
             self.faults, held=tuple(each for each in self.faults.held if each.connection != number))
         for each in [each for each in self.under_way if each.token[0] == number and each.until != FOREVER]:
             self.under_way.remove(each)
-
-
-def _replication(settings: Settings) -> Replication:
-    names = ("session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
-    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
-    return Replication(settings.replication_factor, settings.min_insync_replicas, **given)

@@ -11,8 +11,9 @@ import attrs
 
 from harness.model import FrozenMap, absent_if_none
 
-FaultKind = Literal["delay", "drop", "lose", "duplicate", "crash", "shut_down", "partition", "pause", "elect"]
-OF_REQUESTS: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
+FaultKind = Literal["delay", "drop", "lose", "duplicate", "answer", "crash", "shut_down", "partition", "pause", "elect"]
+BY_CHANCE: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
+OF_REQUESTS: tuple[FaultKind, ...] = (*BY_CHANCE, "answer")
 OF_BROKERS: tuple[FaultKind, ...] = ("crash", "shut_down", "partition", "pause")
 STOPPING: tuple[FaultKind, ...] = ("crash", "shut_down")
 """Of brokers, those that end their connections."""
@@ -95,7 +96,8 @@ class Passed:
 class Injected:
     """A fault begins. Of requests: the `nth` one of a name from now on (0: each), `delay` for a time or until it ends.
 
-    `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before. Of
+    `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before;
+    `answer` gives an error in place of what the broker would do. A `client` is the id of the only one that is hit. Of
     brokers: for a time or until it ends; one that is `shut_down` leaves its offices first. `elect` lets the next broker
     lead a partition, or without a name all. `partition` cuts a broker off from all others, or with an `other` one these
     two from each other.
@@ -110,6 +112,8 @@ class Injected:
     partition: str = ""
     for_ms: int | None = None
     other: int = 0
+    error: str | None = attrs.field(default=None, metadata=absent_if_none())
+    client: str | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen
@@ -124,6 +128,8 @@ class TimedFault:
     for_ms: int | None = None
     partition: str = ""
     other: int = 0
+    error: str | None = None
+    client: str | None = None
 
 
 @attrs.frozen

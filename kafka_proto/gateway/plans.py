@@ -15,10 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from harness.model import Refusal, Rule, Scenario, unknown
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.codec import api_name
+from kafka_proto.gateway.injected_errors import no_answer
 from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Settings, TimedFault
 from kafka_proto.gateway.offer import offer_of
 from kafka_proto.gateway.random_plans import KINDS, draw, read_budget
 
+ANSWER: FaultKind = "answer"
+TEXTS = ("error", "client")
+"""What an answer says by a word."""
 LONGEST_MS = 24 * 3_600 * 1_000
 BETWEEN = re.compile(r"[;\n]")
 PARTITION = re.compile(r"[a-zA-Z0-9._-]{1,249}-[0-9]{1,4}")
@@ -41,10 +45,11 @@ def read_plan(text: str, seed: int, settings: Settings) -> list[TimedFault]:
 def written(timed: TimedFault) -> str:
     """Return a fault in the words of a plan."""
     brokers = [f"b{number}" for number in (timed.broker, timed.other) if number]
+    texts = [f"{name}={text}" for name, text in (("error", timed.error), ("client", timed.client)) if text]
     numbers = [f"{name}={number}" for name, number in (
         ("nth", timed.nth if timed.request else None), ("for_ms", timed.for_ms), ("at_ms", timed.at_ms or None))
         if number is not None]
-    return " ".join((timed.kind, *filter(None, (timed.request, timed.partition)), *brokers, *numbers))
+    return " ".join((timed.kind, *filter(None, (timed.request, timed.partition)), *brokers, *texts, *numbers))
 
 
 def no_request(name: str, settings: Settings) -> str | None:
@@ -61,22 +66,26 @@ class _Part:
         self._text, self._seed, self._settings = text, seed, settings
         self._words = [word for word in text.split() if "=" not in word]
         self._numbers: dict[str, int] = {}
+        self._texts: dict[str, str] = {}
 
     def faults(self) -> list[TimedFault]:
         """Return the faults that the part has."""
-        kind = next((kind for kind in KINDS if self._words[:1] == [kind]), None)
+        kind = next((kind for kind in (*KINDS, ANSWER) if self._words[:1] == [kind]), None)
         if not self._words or (self._text in KINDS and kind != "elect"):
             return draw(read_budget(self._text), self._seed, len(self._settings.ports))
         for word in self._text.split():
             if "=" in word:
-                self._number(word)
+                self._given(word)
         return self._of_scenario() if kind is None else [self._verb(kind, self._words[1:])]
 
     def _wrong(self, said: str) -> Refusal:
         return Refusal(f"--faults {self._text!r}: {said}")
 
-    def _number(self, word: str) -> None:
+    def _given(self, word: str) -> None:
         name, _, number = word.partition("=")
+        if name in TEXTS and self._words[:1] == [ANSWER]:
+            self._texts[name] = number
+            return
         if name not in NUMBERS:
             raise self._wrong(unknown(f"{name!r} is not a number of a fault", name, NUMBERS, "there are"))
         if not number.isascii() or not number.isdigit() or len(number) > 9 or int(number) > NUMBERS[name]:
@@ -91,6 +100,15 @@ class _Part:
 
     def _verb(self, kind: FaultKind, about: Sequence[str]) -> TimedFault:
         at, lasts = self._numbers.get("at_ms", 0), self._numbers.get("for_ms")
+        if kind == ANSWER:
+            self._only(kind, "nth", "at_ms")
+            if len(about) != 1 or "error" not in self._texts:
+                raise self._wrong("answer takes the name of one request and an error code, as answer EndTxn "
+                                  "error=NOT_COORDINATOR")
+            if (wrong := no_answer(about[0], self._texts["error"])) is not None:
+                raise self._wrong(wrong)
+            return TimedFault(at, kind, self._request(about[0]), self._numbers.get("nth", 1),
+                              error=self._texts["error"], client=self._texts.get("client"))
         if kind in OF_REQUESTS:
             self._only(kind, "nth", *(["for_ms"] if kind == "delay" else []), "at_ms")
             if len(about) != 1:

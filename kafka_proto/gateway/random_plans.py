@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from harness.model import Refusal, did_you_mean
 from harness.simulate.strategies.chance import Seeded
-from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, TimedFault
+from kafka_proto.gateway.inputs import BY_CHANCE, OF_BROKERS, FaultKind, TimedFault
 
-KINDS: tuple[FaultKind, ...] = (*OF_REQUESTS, *OF_BROKERS, "elect")
+KINDS: tuple[FaultKind, ...] = (*BY_CHANCE, *OF_BROKERS, "elect")
 HIT = ("EndTxn", "Produce", "AddPartitionsToTxn", "TxnOffsetCommit", "InitProducerId", "AddOffsetsToTxn")
 LATEST_NTH, LATEST_MS, LONGEST_MS = 20, 30_000, 8_000
 """The last request of a name that is hit, the last moment at which a broker is, and how long that lasts at most."""
@@ -37,7 +37,7 @@ def draw(budget: Mapping[FaultKind, int], seed: int, brokers: int) -> list[Timed
     for kind in KINDS:
         for _ in range(budget.get(kind, 0)):
             lasts = 1 + chance.index(LONGEST_MS, "how long")
-            if kind in OF_REQUESTS:
+            if kind in BY_CHANCE:
                 name, nth = HIT[chance.index(len(HIT), "request")], 1 + chance.index(LATEST_NTH, "which one")
                 plan.append(TimedFault(0, kind, name, nth, for_ms=lasts if kind == "delay" else None))
             else:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Producer, Talk, fetched, inject, produced, talk
+from support.gateway.wire import (
+    Producer,
+    Talk,
+    fetched,
+    initializing,
+    inject,
+    produced,
+    request_bytes,
+    responses,
+    talk,
+)
 
+from harness.model import Refusal
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Close, Ended, Opened, Passed, Write
+from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.host import Arrived, Close, Ended, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.plans import read_plan, written
 from kafka_proto.gateway.records import WireRecord, write_batch
 
 
@@ -134,3 +150,47 @@ def test_a_paused_broker_answers_later_and_a_partitioned_one_is_no_leader() -> N
     assert clients.ask(me, offer.METADATA, 9, {"topics": None}) == {}
     assert len(clients.written(clients.give(Ended(2, clients.now)))[me]) == 1
     assert len({*leaders(clients, other)[1]}) == 2
+
+
+def test_a_request_is_answered_with_an_error() -> None:
+    """Of one client, as often as it is asked for; the broker does nothing, and no property says anything of it."""
+    clients = talk()
+    me, other = clients.connect(), clients.connect()
+    inject(clients, 1, "answer", request="InitProducerId", error="NOT_COORDINATOR", client="shop")
+    inject(clients, 2, "answer", request="Metadata", error="LEADER_NOT_AVAILABLE", nth=0)
+    ask = partial(clients.one, other, offer.INIT_PRODUCER_ID, 4, initializing("app"))
+    assert ask()["error_code"] == 0
+    data = request_bytes(offer.INIT_PRODUCER_ID, 4, initializing("app"), client_id="shop")
+    for error in (16, 0):
+        (output,) = clients.give(Arrived(me, data, clients.now))
+        ((_, found),) = responses(output.data, (offer.INIT_PRODUCER_ID, 4))
+        assert found["error_code"] == error
+    found = clients.one(me, offer.METADATA, 9, {"topics": ({"name": "t"},)})["topics"][0]
+    assert {found["error_code"], *(row["error_code"] for row in found["partitions"])} == {5}
+    clients.give(Ended(2, clients.now))
+    assert clients.one(me, offer.METADATA, 9, {"topics": ({"name": "t"},)})["topics"][0]["error_code"] == 0
+    inject(clients, 3, "answer", request="Produce", error="NOT_ENOUGH_REPLICAS")
+    batch = write_batch([WireRecord(None, b"one")])
+    (row,) = clients.one(me, offer.PRODUCE, 9, produced((0, batch)))["responses"][0]["partition_responses"]
+    assert (row["error_code"], row["base_offset"]) == (19, -1)
+    assert clients.host.cluster.log("t-0").log_end_offset == 0 and not clients.host.problems()
+    inject(clients, 4, "answer", request="Produce", error="NOT_ENOUGH_REPLICAS")
+    (closed,) = clients.give(Arrived(me, request_bytes(offer.PRODUCE, 9, produced((0, batch), acks=0)), clients.now))
+    assert isinstance(closed, Close) and "acks of 0" in closed.reason
+
+
+def test_answers_with_errors_are_planned() -> None:
+    """By words; what is no error, or cannot be answered so, is refused in one sentence."""
+    settings = Settings()
+    text = "answer EndTxn error=NOT_COORDINATOR client=shop nth=2 at_ms=5"
+    (timed,) = read_plan(text, 0, settings)
+    assert (timed.kind, timed.request, timed.error, timed.client, timed.nth) == (
+        "answer", "EndTxn", "NOT_COORDINATOR", "shop", 2) and written(timed) == text
+    for wrong, said in (("answer EndTxn", "takes the name of one request and an error code"),
+                        ("answer EndTxn error=NONE", "'NONE' is no error code"),
+                        ("answer CreateTopics error=INVALID_REQUEST", "cannot be answered with an error here"),
+                        ("delay EndTxn error=NOT_COORDINATOR", "'error'")):
+        with pytest.raises(Refusal, match=said):
+            read_plan(wrong, 0, settings)
+    with KafkaCluster({"t": 1}) as cluster, pytest.raises(ValueError, match="cannot be answered"):
+        cluster.answer("CreateTopics", "INVALID_REQUEST")
