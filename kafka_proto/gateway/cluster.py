@@ -233,6 +233,15 @@ class KafkaCluster:
         """Let the next broker lead a partition, as `orders-0`; without a name, each partition."""
         return self._begin("elect", partition=partition)
 
+    def leader(self, partition: str) -> str:
+        """Return the broker that leads a partition, as `orders-0`."""
+        return self.on_server(lambda server: self._host.cluster.leader(partition))
+
+    def coordinator(self, transactional_id: str) -> str:
+        """Return the broker that coordinates a transactional id."""
+        return self.on_server(lambda server: self._host.cluster.leader(
+            self._host.cluster.placement.transaction_partition(transactional_id)))
+
     def inject(self, plan: Iterable[inputs.TimedFault]) -> None:
         """Begin the faults of a plan at their times from now on, as those that are drawn by chance."""
         self.on_server(lambda server: self._tasks.start_soon(server.inject_later, tuple(plan)))
