@@ -93,6 +93,7 @@ class KafkaCluster:
             min_insync_replicas=min_insync_replicas), config)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses an unknown release or level, before anything is started
+        self.seed = seed
         self._plan: Iterable[inputs.TimedFault] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()

@@ -1,7 +1,8 @@
 """The pytest fixture `kafka_cluster`: a running cluster for a test, and P1 to P11 checked on what happened in it.
 
 Every pytest run loads it, by the entry point `pytest11`. The mark takes what `KafkaCluster` takes, as in
-`@pytest.mark.kafka_cluster({"orders": 2}, brokers=3)`. A test that fails for what happened, or for anything else, in
+`@pytest.mark.kafka_cluster({"orders": 2}, brokers=3)`, and `seeds`: the test is run so often, each time with the faults
+of another seed, until one fails. A test that fails for what happened, or for anything else, in
 its setup, its call or its teardown, leaves its session as a trail, and the report has the command that replays it. One
 that is interrupted has no report: then the command stands in the summary.
 """
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 FIXTURE = "kafka_cluster"
 CLUSTER: pytest.StashKey[KafkaCluster] = pytest.StashKey()
 """The cluster of a test, from its setup to its teardown."""
+SEEDS = "seeds"
+MOST_SEEDS = 10_000
+FAILED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+"""By test: the first of its seeds that failed."""
 LEFT: pytest.StashKey[list[str]] = pytest.StashKey()
 """The commands that replay sessions of tests that were interrupted."""
 
@@ -32,30 +37,53 @@ LEFT: pytest.StashKey[list[str]] = pytest.StashKey()
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
     config.addinivalue_line("markers", f"{FIXTURE}(topics=..., release=..., brokers=..., num_partitions=..., "
-                            "replication_factor=..., min_insync_replicas=..., faults=..., seed=...): "
-                            "the cluster that the test gets")
+                            "replication_factor=..., min_insync_replicas=..., config=..., faults=..., seed=..., "
+                            "seeds=...): the cluster that the test gets")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each seed."""
+    mark = metafunc.definition.get_closest_marker(FIXTURE)
+    count = mark.kwargs.get(SEEDS) if mark else None
+    if mark is None or FIXTURE not in metafunc.fixturenames or count is None:
+        return
+    if type(count) is not int or not 1 <= count <= MOST_SEEDS or not mark.kwargs.get("faults"):
+        pytest.fail(f"{metafunc.function.__name__}: seeds should be a number from 1 to {MOST_SEEDS}, beside faults by "
+                    f"chance, as faults='delay=2,crash=1', not {count!r}", pytrace=False)
+    metafunc.parametrize(FIXTURE, range(count), indirect=True, ids=[f"seed-{seed}" for seed in range(count)])
 
 
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """A running cluster; in an async test, too: it has a thread of its own, and its verbs return at once."""
     pytest.importorskip("kio", reason="needs the extra `gateway`")
-    with _asked(request.node) as cluster:
+    failed = request.config.stash.setdefault(FAILED, {}).get(_without_seed(request.node))
+    if failed is not None:
+        pytest.skip(f"{failed} has failed")
+    with _asked(request.node, getattr(request, "param", None)) as cluster:
         request.node.stash[CLUSTER] = cluster
         yield cluster
 
 
-def _asked(item: pytest.Item) -> KafkaCluster:
+def _without_seed(item: pytest.Item) -> str:
+    """Return what the tests of all seeds have in common."""
+    return f"{item.nodeid.partition('[')[0]} {item.location[0]}"
+
+
+def _asked(item: pytest.Item, seed: int | None = None) -> KafkaCluster:
     """Return the cluster that a test's mark asks for; a test with an impossible mark fails in one sentence."""
     from kafka_proto.gateway.cluster import KafkaCluster
 
     mark = item.get_closest_marker(FIXTURE)
-    words, named = (mark.args, mark.kwargs) if mark else ((), {})
-    takes = inspect.signature(KafkaCluster).parameters
+    words, named = (mark.args, dict(mark.kwargs)) if mark else ((), {})
+    takes = {**inspect.signature(KafkaCluster).parameters, SEEDS: None}
+    if seed is not None:
+        named["seed"] = seed
     try:
         for name in named:
             if name not in takes:
                 raise Refusal(unknown(f"there is no {name!r}", name, takes, "it takes"))
+        named.pop(SEEDS, None)
         return KafkaCluster(*words, **named)
     except (Refusal, TypeError, ValueError) as error:
         pytest.fail(f"{item.name} has a mark {FIXTURE} that cannot be: {error}", pytrace=False)
@@ -116,7 +144,10 @@ def _keeping(item: pytest.Item, when: str) -> Iterator[None]:
 
 
 def _kept(item: pytest.Item, cluster: KafkaCluster) -> str:
-    """Write a session's trail, and return the command that replays it."""
+    """Write a session's trail, and return the command that replays it; no other seed of the test is run."""
+    mark = item.get_closest_marker(FIXTURE)
+    if mark is not None and SEEDS in mark.kwargs:
+        item.config.stash.setdefault(FAILED, {}).setdefault(_without_seed(item), item.name)
     folder = Path(item.config.getoption("--harness-out", "out"))
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", item.nodeid.replace("/", "-")).strip("-")
     return cluster.write_trail(folder / f"{name}.trail.jsonl")

@@ -176,7 +176,7 @@ WRONG_MARKS = [
      "min_insync_replicas should be a number from 1 to 2, not 3"),
     ("num_partitions=0", "num_partitions should be a number from 1 to 9999, not 0"),
     ("broker=2", "there is no 'broker'; did you mean brokers? it takes topics, release, transaction_version, brokers, "
-     "num_partitions, replication_factor, min_insync_replicas, config, faults, seed"),
+     "num_partitions, replication_factor, min_insync_replicas, config, faults, seed, seeds"),
     ('release="4"', "no release 4;"),
     ('faults="crash b3"', "--faults 'crash b3': there is no broker 'b3'; there are b1"),
 ]
@@ -194,6 +194,35 @@ def test_{number}(kafka_cluster):
     for number, (_, said) in enumerate(WRONG_MARKS):
         assert f"\ntest_{number} has a mark kafka_cluster that cannot be: {said}" in done.stdout.str()
     assert "Traceback" not in done.stdout.str() and "cluster.py" not in done.stdout.str()
+
+
+def test_a_test_is_run_for_each_seed_until_one_fails(pytester: pytest.Pytester) -> None:
+    """Each seed is a test with other faults; after the first that fails the others are skipped, and say why."""
+    pytester.makepyfile("""
+import pytest
+
+@pytest.mark.kafka_cluster({"t": 1}, faults="delay=2,crash=1", seeds=4)
+def test_it(kafka_cluster):
+    assert kafka_cluster.seed != 2
+
+@pytest.mark.kafka_cluster({"t": 1}, faults="delay=2", seeds=2)
+def test_other(kafka_cluster):
+    pass
+""")
+    done = pytester.runpytest_subprocess("-q", "-p", "no:xdist")
+    done.assert_outcomes(passed=4, failed=1, skipped=1)
+    done.stdout.fnmatch_lines(["*test_it[[]seed-2[]]*"])
+    assert "kafka-proto replay out/" in done.stdout.str()
+    for wrong in ("seeds=0, faults='delay=1'", "seeds=2", "seeds='2', faults='delay=1'"):
+        pytester.makepyfile(f"""
+import pytest
+
+@pytest.mark.kafka_cluster({{"t": 1}}, {wrong})
+def test_it(kafka_cluster):
+    pass
+""")
+        done = pytester.runpytest_subprocess("-q", "-p", "no:xdist")
+        assert "test_it: seeds should be a number from 1 to 10000, beside faults by chance" in done.stdout.str()
 
 
 def test_num_partitions_is_for_topics_that_are_made_without_a_number(tmp_path: Path) -> None:
