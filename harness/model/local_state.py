@@ -45,10 +45,11 @@ def nested(**field: Any) -> Any:
 
 
 def durable(local: Any) -> FrozenMap[str, Value]:
-    """Return the persisted fields of a local state: what a flush writes to disk."""
+    """Return the persisted fields of a local state that are there: what a flush writes to disk."""
     cls: type = type(local)
     fields = ((name, getattr(local, name), is_nested) for name, is_nested in _persisted_fields(cls))
-    return FrozenMap({name: _at_rest(value) if is_nested else value for name, value, is_nested in fields})
+    there = {name: _at_rest(value) if is_nested else value for name, value, is_nested in fields}
+    return FrozenMap({name: value for name, value in there.items() if value is not None or name not in _absent(cls)})
 
 
 def survivor(initial: T, disk: FrozenMap[str, Value]) -> T:
@@ -60,6 +61,12 @@ def survivor(initial: T, disk: FrozenMap[str, Value]) -> T:
 def _persisted_fields(cls: type) -> tuple[tuple[str, bool], ...]:
     """Return the names of a class's persisted fields, and which of them are nested."""
     return tuple((f.name, "nested" in f.metadata) for f in attrs.fields(cls) if f.metadata.get("persisted"))
+
+
+@cache
+def _absent(cls: type) -> frozenset[str]:
+    """Return the fields of a class that are not there while they are None."""
+    return frozenset(f.name for f in attrs.fields(cls) if f.metadata.get("absent_if_none"))
 
 
 def _at_rest(value: Value) -> Value:

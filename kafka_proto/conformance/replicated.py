@@ -1,7 +1,7 @@
 """A player of records of clusters of three brokers: requests to one broker each, notes of what happened, looks after.
 
 A note says which brokers die, start, stand still, go on or shut down, and for what was waited then. Where a look shows
-a broker in another state than it is in, that happened just before the step. How this is done is said by `Brokers`.
+a broker in another state than it is in, that happened just before the step. `PlayedBrokers` says how this is done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STATES = {"crash": DOWN, "shut_down": DOWN, "start": UP, "pause": PAUSED, "go_on
 Row = dict[str, Any]
 
 
-class Brokers(Protocol):
+class PlayedBrokers(Protocol):
     """A cluster with one partition, `T-0`, as a player needs it."""
 
     names: tuple[str, ...]
@@ -69,7 +69,7 @@ class Brokers(Protocol):
 class ReplicatedPlayer:
     """Plays one record."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: PlayedBrokers) -> None:
         self.brokers = brokers
         self.states = dict.fromkeys(brokers.names, UP)
         self._coordinated, self._coordinator = WAITED_FOR, ""

@@ -92,7 +92,7 @@ class PartitionProducer(Actor[ReplicaClientState]):
         if not local.awaits or message.correlation != local.correlation:
             yield Turn("IgnoreProduceResponse", who, local)
             return
-        refused = message.error is Error.NOT_LEADER_OR_FOLLOWER and message.base_offset < 0
+        refused = message.error is Error.NOT_LEADER_OR_FOLLOWER
         leader = message.current_leader if refused else message.source
         after = attrs.evolve(local, awaits=False, leader=None if refused and leader == message.source else leader)
         if message.error is Error.NONE:

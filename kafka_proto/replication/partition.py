@@ -50,7 +50,7 @@ def obey(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -
 
 def take_office(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead or follow in a newer epoch. Clients that wait for a record of an older one get an unknown outcome."""
-    given_up = tuple(Completed(callback, Error.NOT_LEADER_OR_FOLLOWER, at) for at, callback in s.callbacks)
+    given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"
     if announced.leader == k.name:

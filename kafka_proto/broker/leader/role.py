@@ -290,7 +290,8 @@ class PartitionLeader(Role):
 
     def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
         log = local[LEADER[request.partition]].log
-        epochs = epochs_of(local, request.partition, self.name, log)
+        asks = request.current_leader_epoch is not None
+        epochs = epochs_of(local, request.partition, self.name, log) if asks else None
         return self.reply(local, message, fetching.list_offsets(
             log, request, self.version.leader.check_time, self.record_times, epochs))
 

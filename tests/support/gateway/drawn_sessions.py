@@ -24,7 +24,7 @@ from kafka_proto.gateway.client import read_response, request_bytes
 from kafka_proto.gateway.codec import SIZE
 from kafka_proto.gateway.context import number_of
 from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Input, Output, Settings, Started
+from kafka_proto.gateway.inputs import BY_CHANCE, OF_BROKERS, Input, Output, Settings, Started
 from kafka_proto.gateway.model import SLOTS, slots_of, step_name
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.recording import Recording
@@ -145,10 +145,10 @@ class DrawnSession:
 
     def fault(self) -> None:
         self.faults += 1
-        kind = self.pick((*OF_REQUESTS, *OF_BROKERS, *OF_BROKERS, "elect"))
+        kind = self.pick((*BY_CHANCE, *OF_BROKERS, *OF_BROKERS, "elect"))
         brokers = self.host.settings.brokers
         what: Fields = {"for_ms": self.pick((None, 0, 300, 5_000))}
-        if kind in OF_REQUESTS:
+        if kind in BY_CHANCE:
             what |= {"request": self.pick(HIT), "nth": self.pick((0, 1, 2))}
         elif kind == "elect":
             what["partition"] = self.pick(("", "t-0", "u-1"))

@@ -87,8 +87,9 @@ def talk(topics: Mapping[str, int] = FrozenMap({"t": 2}), **settings: Any) -> Ta
 
 def produced(*rows: tuple[int, bytes], acks: int = -1, topic: str = "t", tid: str | None = None) -> dict[str, Any]:
     """Return a Produce with a batch for each partition that is named."""
-    return {"acks": acks, "transactional_id": tid, "topic_data": ({"name": topic, "partition_data": tuple(
-        {"index": index, "records": data} for index, data in rows)},)}
+    partitions = tuple({"index": index, "records": data} for index, data in rows)
+    return {"acks": acks, "transactional_id": tid, "timeout": 30_000,
+            "topic_data": ({"name": topic, "partition_data": partitions},)}
 
 
 def fetched(offset: int, wait: int = 0, level: int = 0, most: int = 2**20, partition: int = 0) -> dict[str, Any]:
