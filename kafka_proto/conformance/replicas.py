@@ -123,6 +123,9 @@ class BrokersInProcess:
         """Return the transactional id that a record means."""
         return None if transactional_id is None else self._tids.get(transactional_id, transactional_id)
 
+    def settle(self) -> None:
+        """All that was sent has arrived."""
+
     def partition(self) -> Row:
         told = self.cluster.told(P)
         return {

@@ -11,7 +11,7 @@ from typing import Any
 
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.odd_batches import batch_of
-from kafka_proto.conformance.player import LEVELS
+from kafka_proto.conformance.player import LEVELS, Symbols
 from kafka_proto.conformance.replicas import CONFIGURED, NO_ID, STARTED_MS, BrokersInProcess, marker
 from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlayer, Row
 from kafka_proto.conformance.requests import TOPIC
@@ -33,89 +33,25 @@ def play_by_frames(record: Mapping[str, Any], version: BrokerVersion) -> list[Ro
     return ReplicatedPlayer(BrokersByFrames(record, version)).play(record)
 
 
-class BrokersByFrames(BrokersInProcess):
-    """A host with three brokers, a connection for each request."""
+class WireMessages:
+    """Requests and responses of records as messages of the wire."""
 
-    def __init__(self, record: Mapping[str, Any], version: BrokerVersion) -> None:
-        self._now = STARTED_MS
-        self._host = Host(Settings(
-            record["broker_version"], record["transaction_version"], ports=(0,) * record["brokers"],
-            min_insync_replicas=CONFIGURED.min_insync_replicas, session_timeout_ms=CONFIGURED.session_timeout_ms,
-            replica_lag_time_max_ms=CONFIGURED.replica_lag_time_max_ms, auto_leader_rebalance_enable=False,
-        ), {}, self._now, version)
-        self._connections = self._begun = 0
-        self._faults: dict[str, int] = {}
-        """By broker: the number of the fault that it has."""
-        self._written: dict[int, bytes] = {}
-        self._closed: dict[int, str] = {}
-        super().__init__(record, self._host.cluster)
+    symbols: Symbols
+    now_ms: int
+    """The time stamp of records."""
 
-    def create(self, config: Mapping[str, str]) -> None:
-        ids = tuple(int(b[1:]) for b in self.replicas)
-        self._wait("b1", "CreateTopics", CREATE_TOPICS_VERSION, {"timeout": 10_000, "validate_only": False, "topics": ({
-            "name": TOPIC, "num_partitions": -1, "replication_factor": -1,
-            "assignments": ({"partition_index": 0, "broker_ids": ids},),
-            "configs": tuple({"name": name, "value": value} for name, value in config.items())},)})
+    def named(self, transactional_id: str | None) -> str | None:
+        """Return the transactional id that a record means."""
+        raise NotImplementedError
 
-    def do(self, verb: str, broker: str) -> None:
-        if verb == "start":
-            self.pass_ms(self.starts_ms)
-        if broker in self._faults:
-            self._take(Ended(self._faults.pop(broker), self._now))
-        else:
-            self._begun += 1
-            self._faults[broker] = self._begun
-            self._take(Injected(self._begun, verb, self._now, broker=int(broker[1:])))
-
-    def pass_ms(self, milliseconds: int) -> None:
-        until = self._now + milliseconds
-        while (due := self._host.deadline) is not None and due < until:
-            self._now = max(due, self._now + 1)
-            self._take(Passed(self._now))
-        self._now = until
-        self._take(Passed(until))
-
-    def send(
-        self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
-    ) -> Callable[[], Any]:
-        message = self._message(api, fields)
-        connection = self._sent(to, api, version, message)
-        return lambda: self._read(api, self._answered(connection, api, version))
-
-    def _take(self, given: Input) -> None:
-        for output in self._host.take(given):
-            if isinstance(output, Write):
-                self._written[output.connection] = self._written.get(output.connection, b"") + output.data
-            elif isinstance(output, Close):
-                self._closed[output.connection] = output.reason
-
-    def _sent(self, to: str, api: str, version: int, message: Mapping[str, Any]) -> int:
-        self._connections += 1
-        self._take(Opened(self._connections, self._now, int(to[1:])))
-        self._take(Arrived(self._connections, request_bytes(api_key(api, version), version, message), self._now))
-        return self._connections
-
-    def _answered(self, connection: int, api: str, version: int) -> dict[str, Any]:
-        """Return the response on a connection; time passes until it comes. Raises ConnectionError without one."""
-        for _ in range(0, MOST_MS, STEP_MS):
-            if connection in self._written:
-                return read_response(self._written.pop(connection)[SIZE:], api_key(api, version), version)[1]
-            if connection in self._closed:
-                break
-            self.pass_ms(STEP_MS)
-        raise ConnectionError(f"no answer to {api}: {self._closed.get(connection, 'it waits')}")
-
-    def _wait(self, to: str, api: str, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
-        return self._answered(self._sent(to, api, version, message), api, version)
-
-    def _message(self, api: str, f: Mapping[str, Any]) -> dict[str, Any]:
+    def message(self, api: str, f: Mapping[str, Any]) -> dict[str, Any]:
         """Return the message of a record's request."""
         owner = {"transactional_id": self.named(f.get("transactional_id")), "producer_epoch": f.get("producer_epoch"),
                  "producer_id": self.symbols.producer_id(f.get("producer_id", -1))}
         epochs = {name: f[name] for name in ("current_leader_epoch", "last_fetched_epoch") if name in f}
         match api:
             case "Produce":
-                batch = batch_of({**f, "bytes": {}}, owner, self._now)
+                batch = batch_of({**f, "bytes": {}}, owner, self.now_ms)
                 return {"transactional_id": owner["transactional_id"], "acks": f["acks"], "timeout": f["timeout"],
                         "topic_data": _topics("partition_data", {"index": 0, "records": batch})}
             case "Fetch":
@@ -142,7 +78,7 @@ class BrokersByFrames(BrokersInProcess):
                 return {"topics": _topics("partition_indexes", *f["partitions"])}
         raise KeyError(api)
 
-    def _read(self, api: str, found: Mapping[str, Any]) -> Any:
+    def read(self, api: str, found: Mapping[str, Any]) -> Any:
         """Return a response as a record has it."""
         match api:
             case "Produce":
@@ -199,6 +135,82 @@ class BrokersByFrames(BrokersInProcess):
                 kind, texts = f"{kind}+ctl", [marker(texts[0], epoch - first)]
             yield [header.base_offset, header.partition_leader_epoch, self.symbols.producer_name(header.producer_id),
                    header.producer_epoch, header.base_sequence, kind, texts]
+
+
+class BrokersByFrames(BrokersInProcess, WireMessages):
+    """A host with three brokers, a connection for each request."""
+
+    def __init__(self, record: Mapping[str, Any], version: BrokerVersion) -> None:
+        self.now_ms = STARTED_MS
+        self._host = Host(Settings(
+            record["broker_version"], record["transaction_version"], ports=(0,) * record["brokers"],
+            min_insync_replicas=CONFIGURED.min_insync_replicas, session_timeout_ms=CONFIGURED.session_timeout_ms,
+            replica_lag_time_max_ms=CONFIGURED.replica_lag_time_max_ms, auto_leader_rebalance_enable=False,
+        ), {}, self.now_ms, version)
+        self._connections = self._begun = 0
+        self._faults: dict[str, int] = {}
+        """By broker: the number of the fault that it has."""
+        self._written: dict[int, bytes] = {}
+        self._closed: dict[int, str] = {}
+        super().__init__(record, self._host.cluster)
+
+    def create(self, config: Mapping[str, str]) -> None:
+        ids = tuple(int(b[1:]) for b in self.replicas)
+        self._wait("b1", "CreateTopics", CREATE_TOPICS_VERSION, {"timeout": 10_000, "validate_only": False, "topics": ({
+            "name": TOPIC, "num_partitions": -1, "replication_factor": -1,
+            "assignments": ({"partition_index": 0, "broker_ids": ids},),
+            "configs": tuple({"name": name, "value": value} for name, value in config.items())},)})
+
+    def do(self, verb: str, broker: str) -> None:
+        if verb == "start":
+            self.pass_ms(self.starts_ms)
+        if broker in self._faults:
+            self._take(Ended(self._faults.pop(broker), self.now_ms))
+        else:
+            self._begun += 1
+            self._faults[broker] = self._begun
+            self._take(Injected(self._begun, verb, self.now_ms, broker=int(broker[1:])))
+
+    def pass_ms(self, milliseconds: int) -> None:
+        until = self.now_ms + milliseconds
+        while (due := self._host.deadline) is not None and due < until:
+            self.now_ms = max(due, self.now_ms + 1)
+            self._take(Passed(self.now_ms))
+        self.now_ms = until
+        self._take(Passed(until))
+
+    def send(
+        self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
+    ) -> Callable[[], Any]:
+        message = self.message(api, fields)
+        connection = self._sent(to, api, version, message)
+        return lambda: self.read(api, self._answered(connection, api, version))
+
+    def _take(self, given: Input) -> None:
+        for output in self._host.take(given):
+            if isinstance(output, Write):
+                self._written[output.connection] = self._written.get(output.connection, b"") + output.data
+            elif isinstance(output, Close):
+                self._closed[output.connection] = output.reason
+
+    def _sent(self, to: str, api: str, version: int, message: Mapping[str, Any]) -> int:
+        self._connections += 1
+        self._take(Opened(self._connections, self.now_ms, int(to[1:])))
+        self._take(Arrived(self._connections, request_bytes(api_key(api, version), version, message), self.now_ms))
+        return self._connections
+
+    def _answered(self, connection: int, api: str, version: int) -> dict[str, Any]:
+        """Return the response on a connection; time passes until it comes. Raises ConnectionError without one."""
+        for _ in range(0, MOST_MS, STEP_MS):
+            if connection in self._written:
+                return read_response(self._written.pop(connection)[SIZE:], api_key(api, version), version)[1]
+            if connection in self._closed:
+                break
+            self.pass_ms(STEP_MS)
+        raise ConnectionError(f"no answer to {api}: {self._closed.get(connection, 'it waits')}")
+
+    def _wait(self, to: str, api: str, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
+        return self._answered(self._sent(to, api, version, message), api, version)
 
     def values(self, batch: RecordBatch) -> list[str]:
         if batch.marker is not None:

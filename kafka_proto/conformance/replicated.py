@@ -59,6 +59,9 @@ class PlayedBrokers(Protocol):
     def is_coordinated_by(self, name: str, broker: str) -> None:
         """Let a transactional id, or a group, of the record stand for one that a broker coordinates."""
 
+    def settle(self) -> None:
+        """Let come to rest what does so by itself."""
+
     def partition(self) -> Row:
         """Return what the cluster says of the partition."""
 
@@ -201,7 +204,9 @@ class ReplicatedPlayer:
             ours = {"response": {field: value for field, value in ours["response"].items() if field in recorded}}
         played = {**step, **ours}
         if "after" in step:
-            replicas = {b: {"state": self.states[b], **self.brokers.replica(b)} for b in step["after"]["replicas"]}
+            self.brokers.settle()
+            names = step["after"].get("replicas", self.brokers.replicas)
+            replicas = {b: {"state": self.states[b], **self.brokers.replica(b)} for b in names}
             played["after"] = {"partition": self.brokers.partition(), "replicas": replicas}
         return played
 

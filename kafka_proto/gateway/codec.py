@@ -27,6 +27,7 @@ Writer = Callable[[bytearray, Any], None]
 
 MOST_ELEMENTS = 100_000
 """In all arrays of one message; no client asks for as many things at once."""
+NULL, THERE = b"\xff", b"\x01"
 NO_ID = UUID(int=0)
 NO_MOMENT = -1
 """The moment on the wire that means no moment."""
@@ -176,6 +177,20 @@ def _array(element: tuple[Reader, Writer], flexible: bool, nullable: bool) -> tu
     return read, write
 
 
+def _nullable(read_it: Reader, write_it: Writer) -> tuple[Reader, Writer]:
+    """Return how a structure is read and written that may be null: a byte says whether it is there."""
+
+    def read(source: Source) -> Any:
+        return read_it(source) if source.take(1) == THERE else None
+
+    def write(out: bytearray, value: Any) -> None:
+        out += NULL if value is None else THERE
+        if value is not None:
+            write_it(out, value)
+
+    return read, write
+
+
 @dataclasses.dataclass(frozen=True)
 class Field:
     """A field of a message in one version; with a tag it may be absent, and is where it has its default."""
@@ -196,9 +211,7 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> Field:
     kafka_type = field.metadata.get("kafka_type")
     tag = field.metadata.get("tag")
     if kafka_type is None:
-        found = _struct(item)
-        if nullable and not is_array:
-            raise NotImplementedError(f"a structure that may be null, which no served API has: {field.name}")
+        found = _nullable(*_struct(item)) if nullable and not is_array else _struct(item)
         nothing: Any = None if nullable else () if is_array else {}
     else:
         found = _primitive(kafka_type, flexible, nullable and not is_array)

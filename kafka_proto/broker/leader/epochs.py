@@ -50,7 +50,9 @@ class EpochCache:
 
 
 def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
-    """Return the leader epochs of a broker's replica of a partition; `log` is what it derives from it."""
+    """Return the leader epochs of a broker's replica of a partition, if it has one; `log` is derived from it."""
+    if REPLICA[p] not in local and RECORDS[p] not in local:
+        return EpochCache((), 0)
     if REPLICA[p] not in local:
         held = local[RECORDS[p]]
         return EpochCache(tuple(
