@@ -146,12 +146,14 @@ class ReplicatedPlayer:
         return {}
 
     def _names(self, words: str) -> tuple[str, ...]:
-        leader = self.brokers.partition()["leader"]
+        if named := tuple(re.findall(r"b\d", words)):
+            return named
+        leader = self.brokers.partition()["leader"] if "leader" in words or "followers" in words else ""
         return {
             "the followers": tuple(b for b in self.brokers.replicas if b != leader), "the leader": (leader,),
             "the coordinator": (self._coordinator,), "it": self._last, "they": self._last,
             "all": self.brokers.names, "all brokers": self.brokers.names,
-        }.get(words) or tuple(re.findall(r"b\d", words))
+        }[words]
 
     def _condition(self, words: str) -> Callable[[], bool] | None:
         """Return what is waited for, None for what is not known here."""
