@@ -33,9 +33,18 @@ from kafka_proto.conformance.verbatim import api_key
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.client import Client, read_response, request_bytes
 from kafka_proto.gateway.codec import SIZE
-from kafka_proto.gateway.offer import CREATE_TOPICS, FETCH, FIND_COORDINATOR
+from kafka_proto.gateway.offer import (
+    CREATE_TOPICS,
+    DESCRIBE_TRANSACTIONS,
+    FETCH,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    METADATA,
+)
 
 DESCRIBE_TOPIC_PARTITIONS = 75
+UNKNOWN = 105
+"""The code of a transactional id that its coordinator, which has loaded its log, does not know."""
 COMMON = """
 controller.quorum.voters=100@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
@@ -88,8 +97,20 @@ class RealBrokers(WireMessages):
             "assignments": ({"partition_index": 0, "broker_ids": ids},),
             "configs": tuple({"name": name, "value": value} for name, value in script["topic_config"].items())},)})
         until = time.monotonic() + LONGEST_SECONDS
-        while self.partition()["leader"] is None and time.monotonic() < until:
+        while time.monotonic() < until and not (self._is_led() and all(map(self._gives_ids, self.names))):
             time.sleep(QUIET_SECONDS)
+
+    def _is_led(self) -> bool:
+        """Say whether a broker knows of a leader of the partition."""
+        try:
+            return self.partition()["leader"] is not None
+        except IndexError:  # it does not know of the partition yet
+            return False
+
+    def _gives_ids(self, broker: str) -> bool:
+        """Say whether a broker has a block of producer ids."""
+        asked = {"transactional_id": None, "transaction_timeout": 1_000, "producer_id": -1, "producer_epoch": -1}
+        return bool(self._wait(broker, INIT_PRODUCER_ID, 4, asked)["error_code"] == 0)
 
     def _properties(self, name: str) -> str:
         port, controller = self._ports[name], self._ports["controller"]
@@ -161,11 +182,15 @@ class RealBrokers(WireMessages):
             while not (found := self.coordinator(name)):
                 time.sleep(QUIET_SECONDS)
             if found == broker:
+                while self._wait(broker, DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": (self._tids[name],)})[
+                        "transaction_states"][0]["error_code"] != UNKNOWN:
+                    time.sleep(QUIET_SECONDS)
                 return
 
     def settle(self) -> None:
-        """Wait until two looks are the same, unless a broker stands still."""
+        """Wait until two looks are the same, or where a broker stands still, until others have fetched again."""
         before, until = None, time.monotonic() + LONGEST_SECONDS
+        time.sleep(2 * QUIET_SECONDS if self._paused else 0)
         while not self._paused and time.monotonic() < until:
             seen = self.partition(), {b: self.replica(b) for b in self.replicas}
             if seen == before:
@@ -182,7 +207,8 @@ class RealBrokers(WireMessages):
                                                       ours, theirs in (
                 ("isr", "isr_nodes"), ("offline", "offline_replicas"), ("elr", "eligible_leader_replicas"),
                 ("last_known_elr", "last_known_elr"))},
-            "error": NAMES[found["error_code"]],
+            "error": NAMES[self._wait(self._anybody(), METADATA, 9, {"topics": ({"name": "T"},)})[
+                "topics"][0]["partitions"][0]["error_code"]],
         }
 
     def replica(self, broker: str) -> Row:

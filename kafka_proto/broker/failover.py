@@ -173,7 +173,7 @@ class FailoverController(ClusterController):
                 if leader is None and not eligible and self.election == "elr" and last in there:
                     leader = last
             if leader is None and self.rules[p].unclean_leader_election_enable:
-                leader = next(iter(there), None)
+                leader, eligible = next(iter(there), None), eligible if not there else frozenset()
         if leader is not None and leader not in isr:
             isr = frozenset((leader,))
             eligible = eligible - isr if len(isr) < self.least(p) else frozenset()

@@ -26,16 +26,17 @@ from kafka_proto.conformance import BadFile, default_files, judge, load, play
 from kafka_proto.conformance.command import conformance
 from kafka_proto.conformance.playing import differences, is_of_a_cluster, is_of_the_wire
 
-FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES, CLUSTERS = (
+FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES, CLUSTERS, OWN = (
     RECORDED / f"{name}.json.gz"
-    for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages", "clusters")
+    for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages", "clusters", "own_clusters")
 )
 ROWS = (
     (FILE, 1573, 99, 6, 20), (MORE, 706, 44, 7, 27), (DRAWN, 280, 280, 7, 25), (HELD, 322, 322, 7, 25),
-    (OTHERS, 4149, 492, 15, 65), (PRODUCE, 3705, 196, 7, 19), (CLUSTERS, 13, 11, 3, 3),
+    (OTHERS, 4149, 492, 15, 65), (PRODUCE, 3705, 196, 7, 19), (CLUSTERS, 13, 11, 3, 3), (OWN, 20, 20, 1, 1),
 )
-"""Recorded by `--record`, those that are drawn by `benchmarks/drawn_situations.py`; the last ones, about deleted topics
-and odd batches, are mostly frames, and 3.5 has no request for two of them."""
+"""Recorded by `--record`, those that are drawn by `benchmarks/drawn_situations.py`, the last ones by
+`benchmarks/real_cluster.py`; those about deleted topics and odd batches are mostly frames, and 3.5 has no request for
+two of them."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_every_record_of_a_file_is_equal(
     pairs = [(one["broker_version"], one["transaction_version"]) for one in found]
     assert (len(found), len({one["situation"] for one in found}), len(set(pairs))) == (records, situations, levels)
     assert len({(*pair, one["family"]) for pair, one in zip(pairs, found, strict=True)}) == families
-    assert path in (FILE, CLUSTERS) or all(record["stable"] for record in found)
+    assert path in (FILE, CLUSTERS, OWN) or all(record["stable"] for record in found)
     assert [verdict for verdict in map(judge, found) if not verdict.equal] == []
 
 
@@ -158,7 +159,7 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
     plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
     assert load(plain) == records[:2]
     assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,)
-    known = {FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES, CLUSTERS}
+    known = {FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES, CLUSTERS, OWN}
     assert known <= set(default_files({})) == set(RECORDED.iterdir())
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])

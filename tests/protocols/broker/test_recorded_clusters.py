@@ -17,7 +17,7 @@ from kafka_proto.conformance import judge, load, replicas
 from kafka_proto.conformance.command import conformance
 from kafka_proto.conformance.replicated import check_note, in_turn
 
-RECORDS = load(RECORDED / "clusters.json.gz")
+RECORDS = load(RECORDED / "clusters.json.gz") + load(RECORDED / "own_clusters.json.gz")
 
 
 def the(situation: str, release: str = "4.4.0") -> dict[str, Any]:
