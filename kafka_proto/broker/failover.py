@@ -100,11 +100,9 @@ class FailoverController(ClusterController):
 
     def elected_uncleanly(self, local: Local, p: str, b: str) -> Turn[Local]:
         """Let any replica lead a partition, whatever it lacks."""
-        before = local[PARTITION[p]]
-        after = Partition(quorum.changed(before.quorum, b, frozenset((b,))))
-        local = local.put(PARTITION[p], after)
-        sent = tuple(self.tell(p, after.quorum, broker) for broker in self.brokers)
-        return Turn("ElectUncleanLeader", (b, p), local, sent)
+        q = local[PARTITION[p]].quorum
+        forgets = local.put(PARTITION[p], Partition(q))
+        return self.announced("ElectUncleanLeader", (b, p), forgets, p, quorum.changed(q, b, frozenset((b,))))
 
     def register(self, local: Local, message: messages.BrokerRegistrationRequest) -> Turn[Local]:
         """A broker was started again. If it had not shut down, its log may lack committed records.

@@ -68,11 +68,15 @@ class Offsets:
         """Say whether no open transaction has an offset of this group and partition staged."""
         return not any(key in staged for staged in self.staged.values())
 
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Return the groups and partitions that have an offset, committed or staged, sorted."""
+        return tuple(sorted({*self.committed, *(key for staged in self.staged.values() for key in staged)}))
+
     def of_partitions(self, partitions: Iterable[str]) -> tuple[Key, ...]:
         """Return the groups and partitions that have an offset of some partitions, committed or staged, sorted."""
         wanted = frozenset(partitions)
-        keys = {*self.committed, *(key for staged in self.staged.values() for key in staged)}
-        return tuple(sorted(key for key in keys if key[1] in wanted))
+        return tuple(key for key in self.keys if key[1] in wanted)
 
 
 def replay(offsets: Offsets, batch: RecordBatch, *, by_record: bool = True) -> Offsets:

@@ -17,9 +17,7 @@ CONSUMER = "consumer"
 
 def keys_of(state: GroupCoordinator, group_id: str) -> tuple[Key, ...]:
     """Return the offsets that a group has, committed or staged, sorted."""
-    offsets = state.offsets
-    keys = {*offsets.committed, *(key for staged in offsets.staged.values() for key in staged)}
-    return tuple(sorted(key for key in keys if key[0] == group_id))
+    return tuple(key for key in state.offsets.keys if key[0] == group_id)
 
 
 def check_group_deletion(state: GroupCoordinator, group_id: str) -> Error:

@@ -198,25 +198,22 @@ def _described(here: AskedBroker, own: Mapping[str, str]) -> Iterator[Fields]:
 @at_once
 def alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
     """Give topics these settings in place of those that they had."""
-    results = []
-    for resource in request.message["resources"]:
-        kind, name = resource["resource_type"], resource["resource_name"]
-        changes = [{**row, "config_operation": SET} for row in resource["configs"]]
-        own, error, reason = _altered(here, kind, name, changes, {})
-        if error == "NONE" and not request.message["validate_only"]:
-            here.cluster.configure(name, own, configs.rules_of(here.settings, own))
-        results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
-                        "resource_name": name})
-    return {"responses": tuple(results)}
+    return _alter(here, request, keeps=False)
 
 
 @at_once
 def incremental_alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
     """Change settings of topics one by one (KIP-339); those of brokers cannot be changed here."""
+    return _alter(here, request, keeps=True)
+
+
+def _alter(here: AskedBroker, request: WireRequest, keeps: bool) -> Fields:
+    """Change settings of topics that keep those which are not named, or have only these from now on."""
     results = []
     for resource in request.message["resources"]:
         kind, name = resource["resource_type"], resource["resource_name"]
-        own, error, reason = _altered(here, kind, name, resource["configs"], here.cluster.configs.get(name, {}))
+        before: Mapping[str, str] = here.cluster.configs.get(name, {}) if keeps else {}
+        own, error, reason = _altered(here, kind, name, resource["configs"], before)
         if error == "NONE" and not request.message["validate_only"]:
             here.cluster.configure(name, own, configs.rules_of(here.settings, own))
         results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
@@ -234,7 +231,7 @@ def _altered(
         return {}, "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{name}' does not exist."
     own = dict(before)
     for change in changes:
-        key, value, kept = change["name"], change["value"], change["config_operation"]
+        key, value, kept = change["name"], change["value"], change.get("config_operation", SET)
         if kept in (APPEND, SUBTRACT):
             others = [part for part in configs.of_topic(here.settings, own).get(key, "").split(",") if part != value]
             value, kept = ",".join([*others, value] if kept == APPEND else others), SET
