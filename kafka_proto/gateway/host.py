@@ -17,7 +17,7 @@ from kafka_proto.broker.versions import BrokerVersion, version_of
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
-from kafka_proto.gateway.apis import TABLE
+from kafka_proto.gateway.apis import OF_GROUPS, TABLE
 from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.configs import replication_of
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
@@ -59,10 +59,6 @@ from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
-
-OF_GROUPS = (apis.OFFSET_COMMIT, apis.JOIN_GROUP, apis.HEARTBEAT, apis.LEAVE_GROUP, apis.SYNC_GROUP,
-             apis.TXN_OFFSET_COMMIT)
-"""What a coordinator of groups answers."""
 
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
 
