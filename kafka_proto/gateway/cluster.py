@@ -19,9 +19,11 @@ import trio
 from harness.model import FrozenMap, Refusal
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.apis.topics import LEGAL_NAME
+from kafka_proto.gateway.applications import declared
 from kafka_proto.gateway.configs import with_configs
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.injected_errors import no_answer
+from kafka_proto.gateway.known_bugs import check, explained
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
 from kafka_proto.gateway.recording import Recording
@@ -72,7 +74,9 @@ class KafkaCluster:
     `num_partitions` is for topics that clients make without saying how many; `replication_factor` is by default three,
     or as many as there are brokers. `config` are settings of brokers by Kafka's names, as
     `{"broker.session.timeout.ms": "3000"}`. `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1
-    at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises
+    at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`.
+    `exactly_once` declares applications, as `orders to payments group=billing by=key`; `allow` names known bugs of
+    clients that fail no test, as `KAFKA-17754`. Raises
     OSError if no port is free, ValueError for an unknown release, level or setting, Refusal for impossible topics,
     numbers of brokers or of partitions, or plans.
     """
@@ -80,7 +84,8 @@ class KafkaCluster:
     def __init__(
         self, topics: Mapping[str, int] | None = None, *, release: str = NEWEST, transaction_version: int | None = None,
         brokers: int = 1, num_partitions: int = 1, replication_factor: int | None = None, min_insync_replicas: int = 1,
-        config: Mapping[str, str] = FrozenMap(), faults: str = "", seed: int = 0,
+        config: Mapping[str, str] = FrozenMap(), faults: str = "", seed: int = 0, exactly_once: str = "",
+        allow: str | Iterable[str] = (),
     ) -> None:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
         _check("brokers", brokers, inputs.MOST_BROKERS)
@@ -90,7 +95,8 @@ class KafkaCluster:
         _check("min_insync_replicas", min_insync_replicas, factor)
         self._settings = with_configs(inputs.Settings(
             release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
-            min_insync_replicas=min_insync_replicas), config)
+            min_insync_replicas=min_insync_replicas, applications=declared(exactly_once) if exactly_once else None),
+            config)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses an unknown release or level, before anything is started
         self.seed = seed
@@ -106,7 +112,9 @@ class KafkaCluster:
         self._stop: trio.Event
         self._tasks: trio.Nursery
         self._is_over = False
-        self._allowed: tuple[str, ...] = ()
+        self._expected: tuple[str, ...] = ()
+        self.allow = check(allow)
+        """Issues of known bugs."""
         self.bootstrap_servers = ""
         """The address of the brokers in the form that clients want."""
 
@@ -254,18 +262,22 @@ class KafkaCluster:
         return known[name]
 
     def problems(self) -> dict[str, str]:
-        """Return the properties, of P1 to P11, that the session so far violates, with reasons."""
+        """Return the properties, of P1 to P12, that the session so far violates, with reasons."""
         return self._host.problems() if self._is_over else self.on_server(lambda server: self._host.problems())
+
+    def explained(self) -> dict[str, str]:
+        """Return the violated properties that known bugs explain which the test allows, each with the issue."""
+        return explained(self.allow, self._host.software, self.problems())
 
     def expect(self, *properties: str) -> None:
         """Say which properties a test is about to see violated: these must be, when it ends, and no others."""
-        self._allowed = properties
+        self._expected = properties
 
     def verdict(self) -> str | None:
-        """Return what is wrong with the session, or None."""
-        problems = self.problems()
-        lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in self._allowed]
-        lines += [f"{name} was expected to be violated, but holds" for name in self._allowed if name not in problems]
+        """Return what is wrong with the session, or None; what was expected or allowed is not."""
+        problems, fine = self.problems(), {*self._expected, *self.explained()}
+        lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in fine]
+        lines += [f"{name} was expected to be violated, but holds" for name in self._expected if name not in problems]
         return "\n".join(lines) or None
 
     def write_trail(self, path: Path) -> str:

@@ -24,9 +24,11 @@ VIOLATING = Path("out") / "serve.trail.jsonl"
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
     """Serve until SIGTERM or SIGINT; what clients want to know is printed once they can connect."""
     try:
+        from kafka_proto.gateway.applications import declared
         from kafka_proto.gateway.configs import with_configs
         from kafka_proto.gateway.host import Host
         from kafka_proto.gateway.inputs import Started
+        from kafka_proto.gateway.known_bugs import check, explained
         from kafka_proto.gateway.live_log import told
         from kafka_proto.gateway.offer import LEVELS, RELEASES
         from kafka_proto.gateway.plans import read_plan
@@ -46,7 +48,9 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     factor = _number(options["--replication-factor"], "--replication-factor", min(3, brokers), brokers, lowest=1)
     in_sync = _number(options["--min-insync-replicas"], "--min-insync-replicas", 1, factor, lowest=1)
     settings = Settings(release, level, host, ports=tuple(first + n if first else 0 for n in range(brokers)),
-                        num_partitions=each, replication_factor=factor, min_insync_replicas=in_sync)
+                        num_partitions=each, replication_factor=factor, min_insync_replicas=in_sync,
+                        applications=declared(options["--exactly-once"]) if options["--exactly-once"] else None)
+    allow = check((options["--allow"] or "").split(",") if options["--allow"] else ())
     try:
         settings = with_configs(settings, _configs(options["--config"]))
     except ValueError as error:
@@ -76,6 +80,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
             for recording in recordings:
                 recording.write(path)
     problems, unwritten = served.host.problems(), list[str]()
+    known = explained(allow, served.host.software, problems)
     if problems and path is None:
         try:
             recordings[0].write(VIOLATING)
@@ -83,11 +88,12 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         except Refusal as refused:
             unwritten = [str(refused)]
     lines = [f"ended after {served.opened} connections and {served.received} bytes received"]
-    lines += [f"{name} is violated: {why}" for name, why in problems.items()] + unwritten
+    lines += [f"{name} is violated{f' ({known[name]}, allowed)' if name in known else ''}: {why}"
+              for name, why in problems.items()] + unwritten
     lines += [f"kafka-proto replay {shlex.quote(str(path))}"] if path is not None else []
     data = {"connections": served.opened, "received": served.received, "violated": problems,
-            "trail": None if path is None else str(path)}
-    return Printed("\n".join(lines), data, 1 if problems else 0)
+            "allowed": known, "trail": None if path is None else str(path)}
+    return Printed("\n".join(lines), data, 1 if {*problems} - {*known} else 0)
 
 
 def _announce(address: str) -> None:
@@ -145,7 +151,7 @@ serve = ProtocolCommand(
     """Serve brokers to real clients over Kafka's wire protocol.
 
     Once clients can connect, the first line on stdout is `bootstrap.servers=...`. SIGTERM or Ctrl-C ends it. Clients
-    may create more topics. At the end, the properties P1 to P11 are checked. If one is violated, the session is kept
+    may create more topics. At the end, the properties P1 to P12 are checked. If one is violated, the session is kept
     as a trail, the command to replay it is printed, and the exit code is 1. Details: docs/reference/gateway.md.
     """,
     run, "[TOPIC=PARTITIONS]...", (
@@ -162,6 +168,9 @@ serve = ProtocolCommand(
         CommandOption("--faults", "PLAN", "Faults to inject: verbs ('delay EndTxn for_ms=2500; crash b2 at_ms=500'), "
                       "random ones (delay=2,crash=1), a scenario's (late-end), or verbs as lines on stdin (-)."),
         CommandOption("--seed", "S", "Seed of random faults (default: 0)."),
+        CommandOption("--exactly-once", "APPLICATION", "An application whose inputs have one committed output each, "
+                      "such as 'orders to payments group=billing by=key'."),
+        CommandOption("--allow", "ISSUE,...", "Known bugs of clients that are no failure, such as KAFKA-17754."),
         CommandOption("--trail", "FILE", "Record the session; `replay FILE` replays it without clients."),
     ), is_live=True,
 )

@@ -65,6 +65,8 @@ class Connection:
         self._most_pipelined = most_pipelined
         self._under_way: deque[_Answer] = deque()
         self._next = 0
+        self.software = ""
+        """Name and version of the client, as it says from version 3 of ApiVersions on."""
         self.is_closed = False
 
     @property
@@ -96,6 +98,8 @@ class Connection:
                     raise codec.Malformed(f"more than {self._most_pipelined} requests wait for their answer")
                 request = self._taken(frame)
                 if request.api_key == API_VERSIONS:
+                    self.software = " ".join(str(request.message.get(f"client_software_{each}", ""))
+                                             for each in ("name", "version")).strip()
                     is_offered = self._offer.takes(API_VERSIONS, request.version)
                     to_send += self.send(request.number, unsupported_api_versions(self._offer) if not is_offered
                                          else answer_api_versions(self._offer, request.version, request.message))

@@ -19,6 +19,7 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import OF_GROUPS, TABLE
 from kafka_proto.gateway.apis.records import record_times
+from kafka_proto.gateway.applications import watched
 from kafka_proto.gateway.configs import replication_of
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Waits
@@ -78,19 +79,19 @@ class Host:
         )
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
-        self.observed = Observed()
+        self.observed = Observed(watched=watched(settings.applications))
         self.faults = FaultsUnderWay()
         self.said: list[str] = []
-        """The subject of the last input, in words."""
         self.exchanged: list[Exchanged] = []
         """What brokers were asked and answered in the last input."""
         self.clients: dict[int, ServedConnection] = {}
+        self.software: set[str] = set()
+        """Of clients that sent something in a transaction: names with versions."""
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
         self._resumed: deque[int] = deque()
         self._looked = -1
         self._served: dict[str, PartitionLog] = {}
-        """The logs that were looked at last."""
 
     @property
     def deadline(self) -> int | None:
@@ -145,6 +146,8 @@ class Host:
                 client.ends = event.reason
             else:
                 self.observed, client.transactions[event.number] = arrived(self.observed, event)
+                if client.transactions[event.number] != NOBODY:
+                    self.software.add(client.connection.software)
                 client.waiting.append(event)
         self._go_on(number, outputs)
 

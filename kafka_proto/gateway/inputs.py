@@ -23,6 +23,19 @@ MOST_OF_A_TOPIC = 9_999
 
 
 @attrs.frozen
+class Application:
+    """What an application reads and writes (`applications`).
+
+    `by` is what an output has of its input: `key`, `value`, or `header:NAME`, which says `orders-0@5`.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    group: str
+    by: str = "key"
+
+
+@attrs.frozen
 class Settings:
     """The settings of a cluster: a port for each broker, where clients find it, and settings by Kafka's names."""
 
@@ -43,6 +56,8 @@ class Settings:
     if they are None."""
     replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
     auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    applications: tuple[Application, ...] | None = attrs.field(default=None, metadata=absent_if_none())
+    """Those that are to process each input exactly once."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -15,10 +15,11 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.applications import Watched, asked
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import PartitionLog, RecordBatch
@@ -90,10 +91,14 @@ class Observed:
     heard: Chunks[Heard] = NOTHING
     broken: FrozenMap[str, str] = FrozenMap()
     """What an answer violated: the first reason by property."""
+    watched: Watched | None = attrs.field(default=None, metadata=absent_if_none())
+    """The applications that are to process each input exactly once."""
 
 
 def arrived(seen: Observed, request: WireRequest) -> tuple[Observed, str]:
     """Return the transaction that a request of a client is of, as it arrives."""
+    if seen.watched is not None:
+        seen = attrs.evolve(seen, watched=asked(seen.watched, request))
     owner = producer_of(request)
     if owner is None:
         return seen, NOBODY

@@ -1,4 +1,4 @@
-"""P1 to P11 on a session behind the wire: `guarantees` decides each, here is what it decides about.
+"""P1 to P12 on a session behind the wire: `guarantees` decides each, here is what it decides about.
 
 Brokers are at rest between inputs, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes what
 they violate.
@@ -13,10 +13,11 @@ from typing import NamedTuple
 import attrs
 
 from harness.model import FrozenMap, Property, Reason, View, always
-from kafka_proto.broker.coordinator.transaction import TransactionMetadata
+from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.coordinator import Offsets
 from kafka_proto.cluster import guarantees
+from kafka_proto.gateway.applications import exactly_once
 from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, Observed, noted_whole
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
@@ -96,6 +97,12 @@ def offsets(seen: Observed, brokers: Brokers) -> Reason:
     return None if log is None else guarantees.offsets_as_committed(log, brokers.offsets)
 
 
+def applied(seen: Observed, brokers: Brokers) -> Reason:
+    """P12, while no transaction is half ended, and all its logs are served."""
+    is_ending = brokers.waiting or any(entry.state in PREPARED for entry in brokers.entries.values())
+    return None if is_ending or not {*seen.ledgers} <= {*brokers.logs} else exactly_once(seen.watched, brokers.logs)
+
+
 CHECKS: Mapping[str, tuple[str, Check]] = {
     "MarkerAttribution": ("P1", lambda seen, brokers: guarantees.first(
         guarantees.marker_attribution(name, (span,)) for name, span in _ends(seen) if span.cause)),
@@ -110,6 +117,7 @@ CHECKS: Mapping[str, tuple[str, Check]] = {
     "OffsetsOfTheLog": ("P10", offsets),
     "ProducerStateGrows": ("P11", lambda seen, brokers: guarantees.first(
         starmap(guarantees.producer_state_grows, brokers.logs.items()))),
+    "ExactlyOnce": ("P12", applied),
 }
 """An operator may end what hangs: markers that no transaction caused are left out."""
 OF_ANSWERS = {"NoIntermediateRead": "P4", "FencedForAReason": "P7", "ReadBound": "P9"}
