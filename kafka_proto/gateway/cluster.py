@@ -238,6 +238,10 @@ class KafkaCluster:
         """Let a broker take nothing, until the fault ends. After a while others lead, of which it hears last."""
         return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
 
+    def slow_disk(self, broker: str, for_ms: int | None = None) -> Fault:
+        """Let a broker's disk write no record until the fault ends; if the broker crashes before, they are lost."""
+        return self._begin("slow_disk", broker=self._broker(broker), for_ms=for_ms)
+
     def elect(self, partition: str = "") -> Fault:
         """Let the next broker lead a partition, as `orders-0`; without a name, each partition."""
         return self._begin("elect", partition=partition)

@@ -13,7 +13,7 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import Fields, api_name
 from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Handling
-from kafka_proto.gateway.inputs import STOPPING, Injected
+from kafka_proto.gateway.inputs import OF_BROKERS, STOPPING, Injected
 
 FOREVER = -1
 NO_CONNECTION = -1
@@ -64,7 +64,8 @@ class FaultsUnderWay:
 
     def of_broker(self, broker: int) -> tuple[Injected, ...]:
         """Return the faults that keep a broker from taking requests."""
-        return tuple(fault for fault in self.lasting if fault.broker == broker and not fault.other)
+        return tuple(fault for fault in self.lasting
+                     if fault.broker == broker and not fault.other and fault.kind in OF_BROKERS)
 
     def is_down(self, broker: int) -> bool:
         """Say whether a broker was stopped and did not start again."""

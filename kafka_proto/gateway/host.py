@@ -39,7 +39,7 @@ from kafka_proto.gateway.faults import (
 )
 from kafka_proto.gateway.injected_errors import with_error
 from kafka_proto.gateway.inputs import (
-    OF_BROKERS,
+    LASTING,
     OF_REQUESTS,
     STOPPING,
     Arrived,
@@ -323,11 +323,11 @@ class Host:
                 frozenset((f"b{fault.broker}", f"b{fault.other}")) for fault in self.faults.lasting if fault.other))
             return
         of = {kind: frozenset(f"b{fault.broker}" for fault in self.faults.lasting
-                              if fault.kind == kind and not fault.other) for kind in OF_BROKERS}
-        for broker in sorted(of["crash"] - self.cluster.down):
-            self.cluster.crash(broker)
-        for broker in sorted(of["shut_down"] - self.cluster.down):
-            self.cluster.shut_down(broker)
+                              if fault.kind == kind and not fault.other) for kind in LASTING}
+        for stopped, stop in ((of["crash"], self.cluster.crash), (of["shut_down"], self.cluster.shut_down)):
+            for broker in sorted(stopped - self.cluster.down):
+                stop(broker)
+        self.cluster.slow_disks(of["slow_disk"])
         self.cluster.isolate(of["partition"])
         self.cluster.pause(of["pause"])
         for broker in sorted(self.cluster.down - of["crash"] - of["shut_down"]):

@@ -11,10 +11,14 @@ import attrs
 
 from harness.model import FrozenMap, absent_if_none
 
-FaultKind = Literal["delay", "drop", "lose", "duplicate", "answer", "crash", "shut_down", "partition", "pause", "elect"]
+FaultKind = Literal[
+    "delay", "drop", "lose", "duplicate", "answer", "crash", "shut_down", "partition", "pause", "slow_disk", "elect"]
 BY_CHANCE: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
 OF_REQUESTS: tuple[FaultKind, ...] = (*BY_CHANCE, "answer")
 OF_BROKERS: tuple[FaultKind, ...] = ("crash", "shut_down", "partition", "pause")
+"""Those that keep a broker from taking requests."""
+SLOW_DISK: FaultKind = "slow_disk"
+LASTING: tuple[FaultKind, ...] = (*OF_BROKERS, SLOW_DISK)
 STOPPING: tuple[FaultKind, ...] = ("crash", "shut_down")
 """Of brokers, those that end their connections."""
 MOST_BROKERS = 9
@@ -113,7 +117,8 @@ class Injected:
 
     `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before;
     `answer` gives an error in place of what the broker would do. A `client` is the id of the only one that is hit. Of
-    brokers: for a time or until it ends; one that is `shut_down` leaves its offices first. `elect` lets the next broker
+    brokers: for a time or until it ends; one that is `shut_down` leaves its offices first; a
+    `slow_disk` writes no record of a log meanwhile, so that a crash loses it. `elect` lets the next broker
     lead a partition, or without a name all. `partition` cuts a broker off from all others, or with an `other` one these
     two from each other.
     """

@@ -16,11 +16,12 @@ from harness.model import Refusal, Rule, Scenario, unknown
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.injected_errors import no_answer
-from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Settings, TimedFault
+from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, SLOW_DISK, FaultKind, Settings, TimedFault
 from kafka_proto.gateway.offer import offer_of
 from kafka_proto.gateway.random_plans import KINDS, draw, read_budget
 
 ANSWER: FaultKind = "answer"
+VERBS: tuple[FaultKind, ...] = (*KINDS, ANSWER, SLOW_DISK)
 TEXTS = ("error", "client")
 """What an answer says by a word."""
 LONGEST_MS = 24 * 3_600 * 1_000
@@ -70,7 +71,7 @@ class _Part:
 
     def faults(self) -> list[TimedFault]:
         """Return the faults that the part has."""
-        kind = next((kind for kind in (*KINDS, ANSWER) if self._words[:1] == [kind]), None)
+        kind = next((kind for kind in VERBS if self._words[:1] == [kind]), None)
         if not self._words or (self._text in KINDS and kind != "elect"):
             return draw(read_budget(self._text), self._seed, len(self._settings.ports))
         for word in self._text.split():
@@ -143,7 +144,7 @@ class _Part:
         known = {scenario.name: scenario for scenario in scenarios()}
         if name not in known or more:
             raise self._wrong(unknown(f"{' '.join(self._words)!r} is neither a fault nor a scenario", name,
-                                      (*KINDS, *known), "there are the faults", see="kafka-proto list"))
+                                      (*VERBS, *known), "there are the faults", see="kafka-proto list"))
         self._only("a scenario", "timeout_ms")
         found = [*self._ruled(known[name]), *self._at_times(known[name]), *self._by_chance(known[name])]
         if not found:
