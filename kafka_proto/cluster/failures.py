@@ -14,7 +14,7 @@ from harness.model import Local, Turn, Value, durable, survivor
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController
 from kafka_proto.broker.logs.local import LocalLog
-from kafka_proto.broker.parts import Records
+from kafka_proto.broker.parts import REPLICA, Records
 from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
 from kafka_proto.errors import Error
 from kafka_proto.replication.controller import CONTROLLER
@@ -70,6 +70,8 @@ class FailingBrokers(RunningActors):
         """The brokers that the controller does not hear and has not fenced, and when it will."""
         self._flushed: dict[str, Local] = {}
         """What brokers had when their disks became slow: of their logs, nothing later is on disk."""
+        self._lossy: set[str] = set()
+        """Partitions whose replicas need not agree: an unclean election or a disk has lost records of theirs."""
         self._checkpoint: Mapping[str, Local] = {}
         self._checkpointed = now // CHECKPOINT_MS
 
@@ -142,6 +144,7 @@ class FailingBrokers(RunningActors):
                 return Error.ELECTION_NOT_NEEDED
             if not there:
                 return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            self._lossy.add(p)
             self._announce(self._controller().elected_uncleanly(self._states[CONTROLLER], p, there[0]))
         else:
             first = self._replicas[p][0]
@@ -186,7 +189,9 @@ class FailingBrokers(RunningActors):
         for part in (part for part in before if part in local):
             state = local[part]
             if isinstance(state, ReplicaState):
-                local = local.put(part, attrs.evolve(state, log=_common(state.log, before[part].log)))
+                kept = _common(state.log, before[part].log)
+                self._lossy |= {p for p in self._replicas if len(kept) < len(state.log) and part == REPLICA[p]}
+                local = local.put(part, attrs.evolve(state, log=kept))
             elif isinstance(state, Records):
                 kept = _common(state.committed, before[part].committed)
                 starts = state.epoch_starts and tuple(start for start in state.epoch_starts if start[1] <= len(kept))

@@ -19,8 +19,8 @@ from kafka_proto.conformance.verbatim import api_key, batches
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.client import read_response, request_bytes
 from kafka_proto.gateway.codec import SIZE
-from kafka_proto.gateway.host import Arrived, Close, Ended, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Input, Settings
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Close, Ended, Injected, Input, Opened, Passed, Settings, Write
 from kafka_proto.gateway.records import MARKER_VALUE, read_records, split
 from kafka_proto.log import RecordBatch
 

@@ -19,8 +19,8 @@ from kafka_proto.conformance.verbatim import Verbatim, api_key, batches
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.client import is_unanswered, read_response, request_bytes
 from kafka_proto.gateway.codec import SIZE
-from kafka_proto.gateway.host import Arrived, Close, Host, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Output, Settings
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Close, Opened, Output, Passed, Settings, Write
 from kafka_proto.gateway.offer import LIST_OFFSETS
 from kafka_proto.requests import partition_name
 

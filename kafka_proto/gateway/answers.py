@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -15,8 +15,8 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Ledger, Observed, Phase, producer_of
-from kafka_proto.gateway.records import read_header, split
+from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, LastRead, Ledger, Observed, Phase, producer_of
+from kafka_proto.gateway.records import BatchHeader, read_header, split
 from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
 
@@ -81,22 +81,24 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
 
 
 def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9: the records that a reader of committed records is sent."""
-    if request.message["isolation_level"] != READ_COMMITTED:
-        return seen
+    """P4 and P9: the records that a reader of committed records is sent; R5: the furthest that any is sent."""
     for topic in response["responses"]:
         for partition in topic["partitions"]:
             if partition["records"]:
                 name = partition_name(topic["topic"], partition["partition_index"])
-                seen = _read(seen, name, partition)
+                batches = [read_header(data) for data in split(partition["records"])]
+                last, known = batches[-1], seen.reads.get(name)
+                if known is None or known.offset < last.base_offset:
+                    seen = attrs.evolve(seen, reads=seen.reads.set(name, LastRead(last.base_offset, last.crc)))
+                if request.message["isolation_level"] == READ_COMMITTED:
+                    seen = _read(seen, name, partition, batches)
     return seen
 
 
-def _read(seen: Observed, name: str, partition: Fields) -> Observed:
+def _read(seen: Observed, name: str, partition: Fields, batches: Iterable[BatchHeader]) -> Observed:
     listed = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
     ledger = seen.ledgers.get(name, Ledger())
-    for data in split(partition["records"]):
-        batch = read_header(data)
+    for batch in batches:
         is_transactional = batch.is_transactional and not batch.is_control and batch.producer_id >= 0
         sent = (_sent(ledger, batch.producer_id, batch.base_offset),) if is_transactional else ()
         seen = violated(seen, "ReadBound", guarantees.read_bound(

@@ -266,8 +266,8 @@ class KafkaCluster:
         return known[name]
 
     def problems(self) -> dict[str, str]:
-        """Return the properties, of P1 to P12, that the session so far violates, with reasons."""
-        return self._host.problems() if self._is_over else self.on_server(lambda server: self._host.problems())
+        """Return the properties, of P1 to P12 and R1 to R6, that the session so far violates, with reasons."""
+        return self._host.problems() if self._is_over else self.on_server(lambda server: server.problems())
 
     def explained(self) -> dict[str, str]:
         """Return the violated properties that known bugs explain which the test allows, each with the issue."""

@@ -50,18 +50,14 @@ from kafka_proto.gateway.inputs import (
     Input,
     Opened,
     Output,
-    Passed,
     Settings,
-    Started,
     Write,
 )
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
-from kafka_proto.gateway.properties import Brokers, problems
+from kafka_proto.gateway.properties import Brokers, looked_at, problems
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
-
-__all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
 
 
 class Host:
@@ -134,6 +130,7 @@ class Host:
         self._release(lambda each: FOREVER != each.until <= given.now, outputs)
         self.cluster.pass_time(given.now)
         self._go_on_everywhere(outputs)
+        self.observed = looked_at(self.observed, self.cluster, given)
         return outputs
 
     def _receive(self, number: int, data: bytes, outputs: list[Output]) -> None:

@@ -9,8 +9,8 @@ from harness.model.live import is_watched, tell
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.codec import structures
 from kafka_proto.gateway.faults import Exchanged, name_of
-from kafka_proto.gateway.host import Close, Ended, Gone, Host, Injected, Opened
-from kafka_proto.gateway.inputs import Input, Output
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Close, Ended, Gone, Injected, Input, Opened, Output
 
 NO_ERROR = 0
 

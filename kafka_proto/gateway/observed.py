@@ -72,6 +72,14 @@ class AcknowledgedBatch:
 
 
 @attrs.frozen
+class LastRead:
+    """A batch that a consumer was sent: its offset and its checksum, which is of all that its producer wrote."""
+
+    offset: int
+    crc: int
+
+
+@attrs.frozen
 class Heard:
     """How a transaction ended, as its producer heard."""
 
@@ -91,6 +99,8 @@ class Observed:
     heard: Chunks[Heard] = NOTHING
     broken: FrozenMap[str, str] = FrozenMap()
     """What an answer violated: the first reason by property."""
+    reads: FrozenMap[str, LastRead] = FrozenMap()
+    """By partition: the furthest that a consumer was sent."""
     watched: Watched | None = attrs.field(default=None, metadata=absent_if_none())
     """The applications that are to process each input exactly once."""
 
@@ -178,4 +188,5 @@ def without(seen: Observed, gone: Collection[str]) -> Observed:
     """Forget partitions of a topic that was deleted: another of its name may come."""
     ledgers = FrozenMap((name, ledger) for name, ledger in seen.ledgers.items() if name not in gone)
     kept = chunks(each for each in seen.acknowledged if each.partition not in gone)
-    return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept)
+    reads = FrozenMap((name, read) for name, read in seen.reads.items() if name not in gone)
+    return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept, reads=reads)

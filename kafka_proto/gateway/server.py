@@ -19,8 +19,23 @@ import attrs
 import trio
 
 from harness.model import FrozenMap, Refusal
-from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, TimedFault
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import (
+    Arrived,
+    Close,
+    Ended,
+    FaultKind,
+    Gone,
+    Injected,
+    Input,
+    Opened,
+    Output,
+    Passed,
+    Settings,
+    Started,
+    TimedFault,
+    Write,
+)
 from kafka_proto.gateway.plans import read_plan, written
 
 MOST_CONNECTIONS = 1_000
@@ -113,6 +128,15 @@ class Server:
         """End a fault."""
         self._take(Ended(number, self._clock()))
 
+    def look(self) -> None:
+        """Let time pass up to now: what is due happens, and replicas are looked at."""
+        self._take(Passed(self._clock()))
+
+    def problems(self) -> dict[str, str]:
+        """Return the properties that fail, with reasons, after a look."""
+        self.look()
+        return self.host.problems()
+
     async def inject_later(
         self, faults: Iterable[TimedFault], say: Callable[[int, TimedFault], None] | None = None
     ) -> None:
@@ -159,7 +183,7 @@ class Server:
                 await self._changed.wait()
             self._changed = trio.Event()
             if scope.cancelled_caught:
-                self._take(Passed(self._clock()))
+                self.look()
 
     async def _client(self, broker: int, stream: trio.SocketStream) -> None:
         """Serve one connection until either side ends it, or it is idle for too long."""
@@ -247,6 +271,7 @@ async def serving(
         nursery.start_soon(server.serve, *listeners)
         nursery.start_soon(server.inject_later, faults)
         yield server, nursery, ",".join(f"{here.host}:{port}" for port in here.ports)
+        server.look()
         nursery.cancel_scope.cancel()
 
 
