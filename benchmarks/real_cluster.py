@@ -150,7 +150,7 @@ class RealBrokers(WireMessages):
         self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
     ) -> Callable[[], Any]:
         connection = socket.create_connection(("127.0.0.1", self._ports[to]), 40)
-        connection.sendall(request_bytes(api_key(api, version), version, self.message(api, fields)))
+        connection.sendall(request_bytes(api_key(api, version), version, self.message(api, version, fields)))
 
         def response() -> Any:
             with connection:
