@@ -170,7 +170,7 @@ def test_property_fails_on_a_bad_history_and_holds_in_its_repaired_twin(
 
 
 def test_every_property_has_its_bad_history() -> None:
-    """None is left out: those of applications and of replicas are in `test_applications` and `test_gateway_replicas`."""
+    """None is left out: `test_applications` and `test_gateway_replicas` have the others."""
     assert {*CASES, "ExactlyOnce", "StableReads", *served_replicas.NAMES} == set(NAMES)
 
 
