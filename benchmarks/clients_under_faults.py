@@ -3,8 +3,8 @@
 Three brokers replicate each partition.
 
     python benchmarks/clients_under_faults.py [--client java] [--client-release 4.4.0] [--release 4.4.0]
-        [--transaction-version N] [--minutes 10] [--seed 1] [--faults delay=6,crash=1] [--pause-ms 100] [--min-insync-replicas 2]
-        [--trail FILE]
+        [--transaction-version N] [--minutes 10] [--seed 1] [--faults delay=6,crash=1] [--pause-ms 100]
+        [--min-insync-replicas 2] [--trail FILE]
 
 Clients are librdkafka, java and franz-go. The plan of faults is drawn anew every 30 seconds, the transactions are drawn
 from the same seed. The client reads what is committed meanwhile. It needs the extra `gateway` and the client's tools;

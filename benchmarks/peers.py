@@ -38,9 +38,10 @@ def running(command: list[str], ends: int = signal.SIGTERM) -> Iterator[tuple[st
 
 
 def ours(brokers: int) -> list[str]:
-    """Return the command of brokers of this project; several replicate each partition, two of three have to have it."""
+    """Return the command of brokers of this project; of three replicas two have to have a record."""
+    here = [sys.executable, "-c", "from harness.cli import main; main()"]
     least = ["--min-insync-replicas", "2"] if brokers > 2 else []
-    return [sys.executable, "-c", "from harness.cli import main; main()", "serve", "t=1", "--brokers", str(brokers), *least]
+    return [*here, "serve", "t=1", "--brokers", str(brokers), *least]
 
 
 def kfake(brokers: int) -> list[str]:
