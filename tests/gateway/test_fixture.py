@@ -57,6 +57,14 @@ def test_offsets_outside_the_transaction_are_found(tmp_path: Path) -> None:
     assert replay_plain(read_trail(path)).verdict.violated == "ExactlyOnce", "no property of Kafka's is violated"
 
 
+def test_acks_of_one_lose_what_was_acknowledged(tmp_path: Path) -> None:
+    """The third example fails with acks=1 alone; brokers have done nothing wrong."""
+    done = examples(tmp_path, "test_acks.py")
+    assert "1 failed, 1 passed" in done.stdout and "survives_a_failover[1]" in done.stdout, done.stdout
+    (path,) = tmp_path.iterdir()
+    assert replay_plain(read_trail(path)).verdict.ok
+
+
 def test_a_known_bug_of_a_client_is_allowed_unless_tests_are_strict(tmp_path: Path) -> None:
     """By its issue; one flag lets it fail the test again, and another issue is refused."""
     text = (EXAMPLES / "test_late_commit.py").read_text(encoding="utf-8")
@@ -73,7 +81,7 @@ def test_a_known_bug_of_a_client_is_allowed_unless_tests_are_strict(tmp_path: Pa
 
 
 def test_tx_01_is_shown_with_librdkafka_on_the_newest_release(tmp_path: Path) -> None:
-    """The third example fails by P1 first; its trail replays to the same, without librdkafka, in another process."""
+    """The fourth example fails by P1 first; its trail replays to the same, without librdkafka, in another process."""
     done = examples(tmp_path, "test_late_commit.py")
     assert done.returncode == 1, done.stdout
     for name in ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"):
