@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import read_response
 from kafka_proto.gateway.codec import FrameReader, framed
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.offer import WRITE_TXN_MARKERS
 
 LOOPBACK = "127.0.0.1"

@@ -17,8 +17,9 @@ from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlaye
 from kafka_proto.conformance.requests import TOPIC
 from kafka_proto.conformance.verbatim import api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.host import Arrived, Close, Ended, Host, Injected, Opened, Passed, Write
 from kafka_proto.gateway.inputs import Input, Settings
 from kafka_proto.gateway.records import MARKER_VALUE, read_records, split

@@ -17,8 +17,9 @@ from kafka_proto.conformance.odd_batches import batch_of
 from kafka_proto.conformance.player import LEVELS, ClusterMarkers, HeldMarkers, Player, Wait
 from kafka_proto.conformance.verbatim import Verbatim, api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import is_unanswered, read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import is_unanswered, read_response
 from kafka_proto.gateway.host import Arrived, Close, Host, Opened, Passed, Write
 from kafka_proto.gateway.inputs import Output, Settings
 from kafka_proto.gateway.offer import LIST_OFFSETS

@@ -8,12 +8,13 @@ ApiVersions is answered here, since it is about the connection: what it says is 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from kafka_proto.gateway import codec
-from kafka_proto.gateway.offer import API_VERSIONS, Offer, answer_api_versions, unsupported_api_versions
+from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE, Offer, answer_api_versions, unsupported_api_versions
 
 MOST_PIPELINED = 1_000
 """Requests of a connection that wait for their answer. Clients have at most some dozens under way."""
@@ -29,6 +30,8 @@ class WireRequest:
     correlation_id: int
     client_id: str | None
     message: dict[str, Any]
+    frame: bytes = attrs.field(default=b"", repr=False)
+    """All of it, as it came."""
 
 
 @attrs.frozen
@@ -103,8 +106,8 @@ class Connection:
             events.append(Closed(str(reason)))
         return Received(tuple(events), to_send)
 
-    def send(self, number: int, response: codec.Fields | None) -> bytes:
-        """Answer a request, None if no answer is written; return what is to be written now.
+    def send(self, number: int, response: codec.Fields | bytes | None) -> bytes:
+        """Answer a request by fields, or by a frame; None if no answer is written. Return what is to be written now.
 
         Responses leave in the order of requests. Raises ValueError for a request that waits for no answer.
         """
@@ -112,7 +115,8 @@ class Connection:
         if not 0 <= at < len(self._under_way) or self._under_way[at].response is not None:
             raise ValueError(f"request {number} waits for no answer; those that do are named by the events")
         answer = self._under_way[at]
-        answer.response = b"" if response is None else encode_response(answer.request, response)
+        answer.response = (encode_response(answer.request, response) if isinstance(response, Mapping)
+                           else response or b"")
         ready = bytearray()
         while self._under_way and self._under_way[0].response is not None:
             ready += self._under_way.popleft().response or b""
@@ -158,7 +162,7 @@ def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     if codec.has_flexible_header("request", api_key, version):
         codec.read_tags(source, {})
     message = codec.read_message("request", api_key, version, source)
-    return WireRequest(number, api_key, version, correlation_id, client_id, message)
+    return WireRequest(number, api_key, version, correlation_id, client_id, message, frame)
 
 
 def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
@@ -171,3 +175,17 @@ def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
         codec.write_varint(out, 0)
     out += codec.write_message("response", request.api_key, version, response)
     return codec.framed(out)
+
+
+def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, Any], int]:
+    """Return correlation id, fields, and how many bytes are left of a response. Raises Malformed."""
+    source = codec.Source(frame)
+    correlation_id = int.from_bytes(source.take(4), "big", signed=True)
+    if api != API_VERSIONS and codec.has_flexible_header("response", api, version):
+        source.take(1)
+    return correlation_id, codec.read_message("response", api, version, source), source.left
+
+
+def is_unanswered(api: int, message: codec.Fields) -> bool:
+    """Say whether a broker leaves a request without an answer."""
+    return api == PRODUCE and message["acks"] == 0

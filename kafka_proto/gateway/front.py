@@ -149,9 +149,14 @@ class Front(ABC):
             if isinstance(event, Closed):
                 client.ends = event.reason
             else:
-                self.observed, client.transactions[event.number] = arrived(self.observed, event)
+                client.transactions[event.number] = self._arrived(event)
                 client.waiting.append(event)
         self._go_on(number, outputs)
+
+    def _arrived(self, request: WireRequest) -> str:
+        """Return the transaction that a request is of."""
+        self.observed, transaction = arrived(self.observed, request)
+        return transaction
 
     def _go_on(self, number: int, outputs: list[Output]) -> None:
         """Look at the next requests of a connection, one after the other, until one has to wait."""
