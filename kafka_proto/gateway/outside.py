@@ -8,7 +8,7 @@ something had been added since the last one is what ended that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -61,6 +61,14 @@ class Outside:
     _ended: Counter[Producer] = attrs.field(factory=Counter)
     _causes: dict[tuple[Producer, int], tuple[str, bool]] = attrs.field(factory=dict)
 
+    def met(self, fields: Fields) -> None:
+        """Note brokers and topics that a response names."""
+        for part in structures(fields):
+            if part.get("topic_id", NO_ID) != NO_ID and part.get("name"):
+                self.topics[part["topic_id"]] = part["name"]
+        for part, node in naming(fields):
+            self.nodes[node] = part["host"], part["port"]
+
     def named(self, message: Any) -> None:
         """Write the names of topics beside their ids."""
         for part in structures(message):
@@ -84,11 +92,6 @@ class Outside:
 
     def answered(self, request: WireRequest, transaction: str, fields: Fields) -> None:
         """Note what a broker answered, whether or not a client hears it."""
-        for part in structures(fields):
-            if part.get("topic_id", NO_ID) != NO_ID and part.get("name"):
-                self.topics[part["topic_id"]] = part["name"]
-        for node, address in places(fields):
-            self.nodes[node] = address
         owner = producer_of(request)
         if owner is None:
             return
@@ -195,21 +198,8 @@ def _place(partition: str, header: BatchHeader) -> tuple[str, int, int, int]:
     return partition, header.producer_id, header.producer_epoch, header.base_sequence
 
 
-def places(fields: Fields) -> Iterator[tuple[int, Address]]:
-    """Yield the nodes that a response names, each with its address."""
-    return ((node, (part["host"], part["port"])) for part, node in _naming(fields))
-
-
-def renamed(fields: Fields, mine: Callable[[int], Address]) -> bool:
-    """Let nodes be where a proxy listens for them, and say whether the response names any."""
-    naming = list(_naming(fields))
-    for part, node in naming:
-        part["host"], part["port"] = mine(node)
-    return bool(naming)
-
-
-def _naming(fields: Fields) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the structures of a response that say where a broker is, and the broker's id."""
+def naming(fields: Fields) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the structures of a response that say where a broker is, with its node id."""
     for part in structures(fields):
         node = part.get("node_id", part.get("broker_id"))
         if node is not None and part.get("host") and part.get("port", -1) > 0:

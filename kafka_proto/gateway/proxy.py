@@ -38,7 +38,7 @@ from kafka_proto.gateway.inputs import (
 )
 from kafka_proto.gateway.observed import logged, producer_of, without
 from kafka_proto.gateway.offer import Offer, offer_before
-from kafka_proto.gateway.outside import Address, Outside, renamed
+from kafka_proto.gateway.outside import Address, Outside, naming
 from kafka_proto.gateway.properties import Brokers
 from kafka_proto.gateway.records import BadBatch
 from kafka_proto.log import PartitionLog
@@ -206,6 +206,7 @@ class ProxyHost(Front):
     ) -> None:
         """Note what a broker answered, and let the client hear it that still waits for it."""
         fields = read_response(frame, request.api_key, request.version)[1]
+        self.outside.met(fields)
         self.outside.named(fields)
         self.outside.answered(request, transaction, fields)
         if request.api_key == apis.DELETE_TOPICS:
@@ -219,8 +220,10 @@ class ProxyHost(Front):
             return
         self._note(request, transaction, fields)
         self.exchanged.append(Exchanged(number, client.broker, request, transaction, answer=fields))
-        is_renamed = renamed(fields, self._mine)
-        self._write(number, client.connection.send(place, fields if is_renamed else framed(frame)), outputs)
+        brokers = list(naming(fields))
+        for part, node in brokers:
+            part["host"], part["port"] = self._mine(node)
+        self._write(number, client.connection.send(place, fields if brokers else framed(frame)), outputs)
         self._is_answered(number, client, place)
 
     def _note(self, request: WireRequest, transaction: str, fields: Fields) -> None:
@@ -257,6 +260,7 @@ class ProxyHost(Front):
     def _learn(self, given: Learned) -> None:
         """Take an answer to what the proxy asked itself."""
         fields = read_response(given.data, given.api_key, given.version)[1]
+        self.outside.met(fields)
         if given.api_key == apis.API_VERSIONS:
             self.offer = offer_before(fields)
         elif given.api_key == apis.METADATA:
