@@ -45,7 +45,7 @@ def test_a_client_does_through_a_proxy_what_it_does_without(client: str, tmp_pat
                                                                    "fencing")}
             before.lose("EndTxn", nth=2)
             before.drop("Produce", nth=4)
-            before.crash("b2", for_ms=700)
+            before.pause("b2", for_ms=700)
             found["retries"] = program.ask("retries")
         path = tmp_path / "session.trail.jsonl"
         before.write_trail(path)
@@ -65,7 +65,8 @@ def test_a_late_end_leaves_a_trail_that_replays_without_client_and_brokers(tmp_p
             assert address.count(",") == 1
             assert (producer.init(), producer.write(0, b"a")) == (0, 0)
             producer.end_and_give_up(True)
-            assert (producer.end(True), producer.write(1, b"b"), producer.end(False), producer.write(0, b"x")) == (0,) * 4
+            assert (producer.end(True), producer.write(1, b"b"), producer.end(False)) == (0, 0, 0)
+            assert producer.write(0, b"x") == 0
             wait_until(lambda: producer.state() == "CompleteCommit")
             code, lines, errors = ended(process)
         assert behind.problems() == {}
