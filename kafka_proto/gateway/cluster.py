@@ -294,12 +294,13 @@ class KafkaProxy(KafkaCluster):
     """A proxy in front of another cluster: `with KafkaProxy("127.0.0.1:9092") as proxy: ...`.
 
     Verbs and plans are those of `KafkaCluster`, but for what its brokers would have to do: `elect`, `shut_down`, and
-    to cut two from each other. What the session violates is known once it is stopped: then the logs are read. Raises
-    Refusal if no broker answers.
+    to cut two from each other. What the session violates is known once it is stopped: then the logs are read. `port` is
+    that of the first broker, 0 for free ones. Raises Refusal if no broker answers.
     """
 
-    def __init__(self, upstream: str, *, faults: str = "", seed: int = 0) -> None:
+    def __init__(self, upstream: str, *, port: int = 0, faults: str = "", seed: int = 0) -> None:
         super().__init__(seed=seed)
+        self._settings = inputs.Settings(ports=(port,))
         self._upstream, self._text = address_of(upstream, "upstream"), faults
 
     def _serving(self) -> AbstractAsyncContextManager[Serving]:

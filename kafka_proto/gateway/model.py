@@ -30,6 +30,7 @@ from harness.model import (
 from kafka_proto.broker.ghosts import Cause, SentRecords
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import inputs
+from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
@@ -84,6 +85,8 @@ def step_name(given: Input, outputs: Iterable[Output]) -> tuple[str, tuple[str, 
     about: tuple[str, ...] = ()
     if isinstance(given, inputs.Opened | inputs.Arrived | inputs.Gone | inputs.Replied):
         about = (f"c{given.connection}",)
+    elif isinstance(given, inputs.Learned):
+        about = (api_name(given.api_key, given.version),)
     elif isinstance(given, inputs.Injected | inputs.Ended):
         about = (f"f{given.number}",)
     done = tuple(outputs)
