@@ -15,8 +15,9 @@ from kafka_proto.conformance.replicas import CONFIGURED, NO_ID, STARTED_MS, Brok
 from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlayer, Row
 from kafka_proto.conformance.verbatim import api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Arrived, Close, Ended, Injected, Input, Opened, Passed, Settings, Write
 from kafka_proto.gateway.records import MARKER_VALUE, read_records, split

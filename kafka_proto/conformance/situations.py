@@ -17,8 +17,9 @@ from kafka_proto.conformance.messages import TOPIC, Fields, MessageWriter
 from kafka_proto.conformance.player import ClusterMarkers, HeldMarkers, Player, Wait
 from kafka_proto.conformance.verbatim import Verbatim, api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import is_unanswered, read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import is_unanswered, read_response
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Arrived, Close, Opened, Output, Passed, Settings, Write
 from kafka_proto.gateway.offer import LIST_OFFSETS

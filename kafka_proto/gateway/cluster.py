@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,17 +17,22 @@ import attrs
 import trio
 
 from harness.model import FrozenMap, Refusal
+from kafka_proto.addresses import address_of
+from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.apis.topics import LEGAL_NAME
 from kafka_proto.gateway.applications import declared
 from kafka_proto.gateway.configs import with_configs
+from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.injected_errors import no_answer
 from kafka_proto.gateway.known_bugs import check, explained
 from kafka_proto.gateway.offer import LEVELS
-from kafka_proto.gateway.plans import no_request, read_plan
+from kafka_proto.gateway.plans import no_request, not_before_others, read_plan
+from kafka_proto.gateway.proxy import ProxyHost
+from kafka_proto.gateway.proxying import proxying
 from kafka_proto.gateway.recording import Recording
-from kafka_proto.gateway.server import Seen, Server, serving
+from kafka_proto.gateway.server import Seen, Server, Serving, serving
 
 T = TypeVar("T")
 NEWEST = "4.4.0"
@@ -105,7 +110,7 @@ class KafkaCluster:
         self._ready = threading.Event()
         self._failed: BaseException | None = None
         self._holds: dict[int, threading.Event] = {}
-        self._host: Host
+        self._host: Front
         self._recording: Recording
         self._server: Server
         self._token: trio.lowlevel.TrioToken
@@ -151,12 +156,14 @@ class KafkaCluster:
 
     async def _serve(self) -> None:
         self._token, self._stop = trio.lowlevel.current_trio_token(), trio.Event()
-        async with serving(self._settings, self._topics, self._watch, self._plan) as (
-            self._server, self._tasks, self.bootstrap_servers):
+        async with self._serving() as (self._server, self._tasks, self.bootstrap_servers):
             self._ready.set()
             await self._stop.wait()
 
-    def _watch(self, host: Host, started: inputs.Started) -> Seen:
+    def _serving(self) -> AbstractAsyncContextManager[Serving]:
+        return serving(self._settings, self._topics, self._watch, self._plan)
+
+    def _watch(self, host: Front, started: inputs.Started | inputs.Fronted) -> Seen:
         self._host, self._recording = host, Recording(host, started)
         return self._see
 
@@ -173,7 +180,10 @@ class KafkaCluster:
         return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
 
     def _begin(self, kind: inputs.FaultKind, **what: Any) -> Fault:
-        if kind in inputs.OF_REQUESTS and (wrong := no_request(what["request"], self._settings)) is not None:
+        offer = self._host.offer
+        if kind in inputs.OF_REQUESTS and (wrong := no_request(what["request"], offer)) is not None:
+            raise ValueError(wrong)
+        if offer.is_of_others and (wrong := not_before_others(kind, what.get("other", 0))) is not None:
             raise ValueError(wrong)
         if kind == "answer" and (wrong := no_answer(what["request"], what["error"])) is not None:
             raise ValueError(wrong)
@@ -248,19 +258,24 @@ class KafkaCluster:
 
     def leader(self, partition: str) -> str:
         """Return the broker that leads a partition, as `orders-0`."""
-        return self.on_server(lambda server: self._host.cluster.leader(partition))
+        return self.on_server(lambda server: self._ours().leader(partition))
 
     def coordinator(self, transactional_id: str) -> str:
         """Return the broker that coordinates a transactional id."""
-        return self.on_server(lambda server: self._host.cluster.leader(
-            self._host.cluster.placement.transaction_partition(transactional_id)))
+        return self.on_server(lambda server: self._ours().leader(
+            self._ours().placement.transaction_partition(transactional_id)))
+
+    def _ours(self) -> RunningCluster:
+        if not isinstance(self._host, Host):
+            raise ValueError("who leads is not known in front of another cluster; ask its Admin")
+        return self._host.cluster
 
     def inject(self, plan: Iterable[inputs.TimedFault]) -> None:
         """Begin the faults of a plan at their times from now on, as those that are drawn by chance."""
         self.on_server(lambda server: self._tasks.start_soon(server.inject_later, tuple(plan)))
 
     def _broker(self, name: str) -> int:
-        known = {f"b{number}": number for number in self._settings.brokers}
+        known = {f"b{number}": number for number in self._host.settings.brokers}
         if name not in known:
             raise ValueError(f"there is no broker {name!r}; there are {', '.join(known)}")
         return known[name]
@@ -289,3 +304,28 @@ class KafkaCluster:
         self._end()
         self._recording.write(path)
         return f"kafka-proto replay {shlex.quote(str(path))}"
+
+
+class KafkaProxy(KafkaCluster):
+    """A proxy in front of another cluster: `with KafkaProxy("127.0.0.1:9092") as proxy: ...`.
+
+    Verbs and plans are those of `KafkaCluster`, but for what its brokers would have to do: `elect`, `shut_down`, and
+    to cut two from each other. What the session violates is known once it is stopped: then the logs are read. `port` is
+    that of the first broker, 0 for free ones. Raises Refusal if no broker answers.
+    """
+
+    def __init__(self, upstream: str, *, port: int = 0, faults: str = "", seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        self._settings = inputs.Settings(ports=(port,))
+        self._upstream, self._text = address_of(upstream, "upstream"), faults
+
+    def _serving(self) -> AbstractAsyncContextManager[Serving]:
+        return proxying(self._upstream, self._settings, self._watch, self._read)
+
+    def _read(self, proxy: ProxyHost) -> list[inputs.TimedFault]:
+        return read_plan(self._text, self.seed, proxy.settings, proxy.offer) if self._text else []
+
+    def unjudged(self) -> tuple[str, ...]:
+        """Say what could not be judged from outside."""
+        assert isinstance(self._host, ProxyHost)
+        return self._host.unjudged()

@@ -1,6 +1,6 @@
 """Faults as values: which request is hit, what is held back, which broker is paused. The host acts on them.
 
-And what they are about: connections of clients, and requests that brokers have taken of them.
+And what they are about: connections of clients.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import attrs
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import Fields, api_name
 from kafka_proto.gateway.connection import Connection, WireRequest
-from kafka_proto.gateway.context import AskedBroker, Handling
 from kafka_proto.gateway.inputs import OF_BROKERS, STOPPING, Injected
 
 FOREVER = -1
@@ -121,21 +120,6 @@ class Exchanged:
     transaction: str
     faults: tuple[str, ...] = ()
     answer: Fields | None = None
-
-
-@attrs.define(eq=False)
-class UnderWay:
-    """A request that a broker has taken and not answered: what it asked and waits for, or until when it looks again."""
-
-    token: Token
-    here: AskedBroker
-    request: WireRequest
-    handling: Handling
-    asked: tuple[int, ...] = ()
-    """Correlation ids."""
-    until: int = FOREVER
-    changes: int = -1
-    """How much had happened when it last looked."""
 
 
 def name_of(request: WireRequest) -> str:

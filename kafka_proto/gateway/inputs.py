@@ -160,7 +160,40 @@ class Ended:
     now: int
 
 
-Input = Started | Opened | Arrived | Gone | Passed | Injected | Ended
+@attrs.frozen
+class Fronted:
+    """A proxy starts before brokers of another cluster, which are found at an address; the first input of a run.
+
+    `spare` are ports for brokers that it hears of later.
+    """
+
+    settings: Settings
+    host: str
+    port: int
+    spare: tuple[int, ...]
+    now: int
+
+
+@attrs.frozen
+class Replied:
+    """Bytes of another cluster's broker on a connection; none if it has ended."""
+
+    connection: int
+    data: bytes
+    now: int
+
+
+@attrs.frozen
+class Learned:
+    """What another cluster answered to the proxy itself: a response, as a frame without its length."""
+
+    api_key: int
+    version: int
+    data: bytes
+    now: int
+
+
+Input = Started | Opened | Arrived | Gone | Passed | Injected | Ended | Fronted | Replied | Learned
 
 
 @attrs.frozen
@@ -179,4 +212,28 @@ class Close:
     reason: str
 
 
-Output = Write | Close
+@attrs.frozen
+class Dial:
+    """A connection to another cluster's broker is to be made; a number below 0 is of no client."""
+
+    connection: int
+    host: str
+    port: int
+
+
+@attrs.frozen
+class Forward:
+    """Bytes for another cluster's broker."""
+
+    connection: int
+    data: bytes
+
+
+@attrs.frozen
+class HangUp:
+    """The connection to another cluster's broker is to be closed."""
+
+    connection: int
+
+
+Output = Write | Close | Dial | Forward | HangUp

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from kafka_proto.broker import versions
-from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.codec import Fields, has_version
 
 (PRODUCE, FETCH, LIST_OFFSETS, METADATA) = range(4)
 (OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP) = range(8, 15)
@@ -99,6 +99,13 @@ class Offer:
     release: str
     transaction_version: int
     ranges: Mapping[int, Range] = attrs.field(eq=False, repr=False)
+    announced: Fields | None = attrs.field(default=None, eq=False, repr=False)
+    """What a broker of another make says in ApiVersions, as far as its ranges are known here."""
+
+    @property
+    def is_of_others(self) -> bool:
+        """Say whether it is of a broker of another make."""
+        return self.announced is not None
 
     def takes(self, api_key: int, version: int) -> bool:
         """Say whether a request of this API and version is taken."""
@@ -128,6 +135,19 @@ def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> O
     return Offer(release, transaction_version, ranges)
 
 
+def offer_before(announced: Fields) -> Offer:
+    """Return what is offered before a broker that answered ApiVersions: of its ranges what can be read here."""
+    ranges, rows = {}, []
+    for row in announced["api_keys"]:
+        api, first, last = row["api_key"], row["min_version"], row["max_version"]
+        known = [version for version in range(first, last + 1) if has_version(api, version)]
+        if known:
+            ranges[api] = known[0], known[-1]
+            rows.append({"api_key": api, "min_version": first if api == PRODUCE else known[0],
+                         "max_version": known[-1]})
+    return Offer("", 0, ranges, {**announced, "api_keys": tuple(rows)})
+
+
 def unsupported_api_versions(offer: Offer) -> Fields:
     """Answer ApiVersions in a version that is not offered: the range that is, in the layout of version 0 (KIP-511)."""
     first, last = offer.ranges[API_VERSIONS]
@@ -144,6 +164,9 @@ def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
     software = request.get("client_software_name", "-"), request.get("client_software_version", "-")
     if version >= 3 and not all(SOFTWARE.fullmatch(text) for text in software):
         return {"version": version, "error_code": INVALID_REQUEST}
+    if offer.announced is not None:
+        there = (each for each in offer.announced.get("supported_features", ()) if each["min_version"] or version >= 4)
+        return {**offer.announced, "version": version, "supported_features": tuple(there)}
     keys = tuple(
         {"api_key": api, "max_version": last,
          "min_version": ANNOUNCED_PRODUCE_FROM if api == PRODUCE and offer.release >= "4" else first}

@@ -20,8 +20,9 @@ from harness.record import Trail
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import Replay
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.context import number_of
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import (

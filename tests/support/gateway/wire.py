@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.model import FrozenMap
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Arrived, Gone, Injected, Opened, Passed, Settings, Write
 from kafka_proto.gateway.records import WireRecord, write_batch
