@@ -20,14 +20,13 @@ from harness.model.faults import (
     BUDGET,
     LINK_KINDS,
     NO_FAULTS,
-    OPEN,
     RULE_COUNTS,
     ActorFaults,
     Faults,
-    Gate,
     LinkFaults,
     NetworkFaults,
 )
+from harness.model.gate import OPEN, Gate
 from harness.model.improper import blamed
 from harness.model.links import Inbox, Link, Routes
 from harness.model.logs import Logs

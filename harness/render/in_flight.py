@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from harness.model import Effects, Kind, Message, Model, Step, Value, parts, slot
+from harness.model import Effects, Kind, Message, Model, Step, Telling, Value, parts, slot
 
 NETWORK_SLOTS = ("inbox", "held")
 
@@ -27,11 +27,13 @@ class SentMessage:
     """For a duplicate: the id of the original."""
     reliable: bool = False
     """Whether it travels on a reliable link."""
+    is_minor: bool = False
+    """Whether it is left out where only what matters is shown."""
 
 
 @attrs.frozen
 class Fate:
-    """What befell a message in flight: `dropped`, `lost`, `held`, `released` or `merged`."""
+    """What befell a message in flight: `dropped`, `lost`, `held`, `released` or `merged`; a told one is `delivered`."""
 
     sent: SentMessage
     how: str
@@ -96,6 +98,19 @@ class MessagesInFlight:
             if variable in NETWORK_SLOTS:
                 self._reconcile(n, step, index[0], after, sent, taken)
         return MessageChanges(received, was_held, tuple(sent), tuple(taken))
+
+    def tell(self, n: int, telling: Telling) -> MessageChanges:
+        """Note the messages that step n tells of, and return what became of them."""
+        sent = tuple(SentMessage(told.id, told.message, n, told.copy_of, True, told.is_minor) for told in telling.sent)
+        self.apply(MessageChanges(sent=sent))
+        under_way = {one.id: one for here in self._open.values() for one in here}
+        taken = []
+        for id_, how in telling.fates:
+            one = under_way.get(id_)
+            if one is not None and one in self._open[one.message.dest]:
+                taken.append(Fate(one, how, self._open[one.message.dest][one]))
+                self.apply(MessageChanges(taken=(taken[-1],)))
+        return MessageChanges(None, False, sent, tuple(taken))
 
     def _sent(self, n: int, k: int, message: Message, original: SentMessage | None) -> SentMessage:
         """Return a message as the kth that is sent in step n, a copy of another one maybe."""

@@ -11,7 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.model import OPEN, Refusal, parts
 from harness.render.changes import SILENT, brief, brief_message
-from harness.render.timeline import DROPPED, LOST, MERGED, UNDER_WAY, Flight, Row, Timeline, facts, verdict
+from harness.render.timeline import (
+    DROPPED,
+    LOST,
+    MERGED,
+    RECEIVED,
+    UNDER_WAY,
+    Flight,
+    Folded,
+    Row,
+    Timeline,
+    facts,
+    verdict,
+)
 
 NARROWEST = 40
 ROOM = 44
@@ -34,11 +46,17 @@ def write(timeline: Timeline, width: int) -> str:
         raise Refusal(f"a timeline needs a width of at least {NARROWEST} characters, not {width}")
     times = [_time(row) for row in timeline.rows if row.event.at_us is not None]
     page = Page(timeline.columns, timeline.properties, width, len(timeline.rows), max(map(len, times), default=0))
-    lines = [*_head(timeline, width), "", *_initial(timeline, width), "", *page.names({})]
-    for row in timeline.rows:
+    is_told = any(row.telling is not None for row in timeline.rows)
+    lines = [*_head(timeline, width), "", *(() if is_told else (*_initial(timeline, width), "")), *page.names({})]
+    named = 0
+    for row in timeline.shown():
+        if isinstance(row, Folded):
+            lines += page.folded(row)
+            continue
         if row.n and row.n - 1 == timeline.fair_from:
             lines.append(_rule(timeline.ending, width))
-        if row.n % REPEAT == 0 and row.n:
+        if row.n // REPEAT > named:
+            named = row.n // REPEAT
             lines += page.names(row.status)
         if row.n:
             lines += page.step(row)
@@ -85,8 +103,10 @@ class Page:
         """Return the lines of one step."""
         lane = self.lanes[row.column]
         start = min(lane, self.width - LEAST_ROOM)
-        body = wrap(row.label, self.width - start, "    ")
-        for detail in details(row):
+        shown = details(row)
+        told = shown.pop(0) if row.telling is not None and not row.telling.label and shown else row.label
+        body = wrap(told, self.width - start, "    ")
+        for detail in shown:
             body += [f"| {line}" for line in wrap(detail, self.width - start - 2, "   ")]
         beside = [f"{row.n:>{self.digits}} {self._holding(row)}"]
         if row.event.at_us is not None:
@@ -94,6 +114,13 @@ class Page:
         body += [""] * (len(beside) - len(body))
         beside += [""] * (len(body) - len(beside))
         return [self._line(row.status, left, start, text) for left, text in zip(beside, body, strict=True)]
+
+    def folded(self, folded: Folded) -> list[str]:
+        """Return the lines of minor steps."""
+        first = folded.rows[0]
+        body = wrap(folded.label, self.width - self.gutter, "    ")
+        return [self._line(folded.rows[-1].status, f"{first.n:>{self.digits}}" if line is body[0] else "", self.gutter,
+                           line) for line in body]
 
     def _holding(self, row: Row) -> str:
         count = len(self.properties)
@@ -137,15 +164,26 @@ def details(row: Row, drawn: bool = False) -> list[str]:
     received = [f"<- {brief_message(row.received.message, row.received.message.source)}"] if row.received else []
     taken = [_arrow(row, flight, f"{flight.message.source}->{flight.dest}") for flight in row.taken]
     sent = [_arrow(row, flight, flight.dest) for flight in row.sent if not drawn or flight.copy_of is not None]
+    if row.telling is not None:
+        arrived = [] if drawn else [_arrow(row, flight, flight.dest) for flight in row.arrived]
+        return [*arrived, *sent, *taken, *row.changes]
     return [*([] if drawn else received), *taken, *sent, *row.changes]
 
 
 def _arrow(row: Row, flight: Flight, who: str) -> str:
+    if row.telling is not None and flight.message.source != row.column:
+        if flight.dest == row.column and flight.end == RECEIVED:
+            return f"<- {brief_message(flight.message, flight.message.source)}"
+        who = f"{flight.message.source}->{flight.dest}"
+        if flight.end == RECEIVED and flight.copy_of is None and flight.held_at is None:
+            return brief_message(flight.message, who)
     text = brief_message(flight.message, who)
     if flight.held_at == row.n:
         return f"~> {text} (held)"
     if flight.end in (LOST, DROPPED) and flight.ended_at == row.n:
         return f"x> {text} ({flight.end})"
+    if flight.held_at is not None and flight.ended_at == row.n and flight.held_at < row.n:
+        return f"-> {text} (was held since step {flight.held_at})"
     if flight.end == MERGED and flight.ended_at == row.n:
         return f"-> {text} (the same is already under way)"
     return f"-> {text}" + (" (a copy)" if flight.copy_of is not None else "")

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.cluster import guarantees
@@ -15,7 +16,16 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Ledger, Observed, Phase, producer_of
+from kafka_proto.gateway.observed import (
+    NOBODY,
+    AcknowledgedBatch,
+    Heard,
+    Ledger,
+    Observed,
+    Phase,
+    Reading,
+    producer_of,
+)
 from kafka_proto.gateway.records import read_header, split
 from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
@@ -81,15 +91,26 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
 
 
 def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9: the records that a reader of committed records is sent."""
-    if request.message["isolation_level"] != READ_COMMITTED:
-        return seen
+    """P4 and P9: the records that a reader of committed records is sent. And what each reader has got."""
+    committed = request.message["isolation_level"] == READ_COMMITTED
     for topic in response["responses"]:
         for partition in topic["partitions"]:
             if partition["records"]:
                 name = partition_name(topic["topic"], partition["partition_index"])
-                seen = _read(seen, name, partition)
+                seen = _reading(seen, request.client_id or NOBODY, name, partition["records"], committed)
+                seen = _read(seen, name, partition) if committed else seen
     return seen
+
+
+def _reading(seen: Observed, client: str, name: str, data: bytes, committed: bool) -> Observed:
+    headers = [read_header(batch) for batch in split(data)]
+    if not headers:
+        return seen
+    first, end = headers[0].base_offset, headers[-1].base_offset + headers[-1].last_offset_delta + 1
+    mine = seen.reading.get(client, FrozenMap())
+    known = mine.get(name, Reading(first, end, committed))
+    now = Reading(min(known.first, first), max(known.end, end), committed)
+    return attrs.evolve(seen, reading=seen.reading.set(client, mine.set(name, now)))
 
 
 def _read(seen: Observed, name: str, partition: Fields) -> Observed:

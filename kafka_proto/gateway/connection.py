@@ -63,6 +63,8 @@ class Connection:
         self._under_way: deque[_Answer] = deque()
         self._next = 0
         self.is_closed = False
+        self.client_id: str | None = None
+        """As its last request says it."""
 
     @property
     def open_requests(self) -> tuple[WireRequest, ...]:
@@ -122,6 +124,7 @@ class Connection:
         """Return a frame as a request that waits for its answer. Raises Malformed for a frame that no broker takes."""
         request = read_request(self._offer, frame, self._next)
         self._next += 1
+        self.client_id = request.client_id
         self._under_way.append(_Answer(request))
         return request
 

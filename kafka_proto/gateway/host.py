@@ -24,6 +24,7 @@ from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Waits
 from kafka_proto.gateway.faults import (
     FOREVER,
+    LOST,
     NO_CONNECTION,
     Exchanged,
     FaultsUnderWay,
@@ -60,10 +61,6 @@ from kafka_proto.gateway.properties import Brokers, problems
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 
-OF_GROUPS = (apis.OFFSET_COMMIT, apis.JOIN_GROUP, apis.HEARTBEAT, apis.LEAVE_GROUP, apis.SYNC_GROUP,
-             apis.TXN_OFFSET_COMMIT)
-"""What a coordinator of groups answers."""
-
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
 
 
@@ -77,9 +74,7 @@ class Host:
         self.settings = settings
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
-            replication=replication_of(settings),
-            record_times=record_times,
-        )
+            replication=replication_of(settings), record_times=record_times)
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed()
@@ -87,7 +82,7 @@ class Host:
         self.said: list[str] = []
         """The subject of the last input, in words."""
         self.exchanged: list[Exchanged] = []
-        """What brokers were asked and answered in the last input."""
+        """What came, and what brokers were asked and answered, in the last input."""
         self.clients: dict[int, ServedConnection] = {}
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
@@ -106,7 +101,7 @@ class Host:
     def brokers(self) -> Brokers:
         """Return the state of the brokers that properties are about."""
         return Brokers(FrozenMap(self.cluster.served), FrozenMap(self.cluster.entries), self.cluster.marking,
-                       self.cluster.offsets)
+                       self.cluster.offsets, self.cluster.led)
 
     def problems(self) -> dict[str, str]:
         """Return the properties that fail on the session so far, with reasons."""
@@ -114,7 +109,7 @@ class Host:
 
     def take(self, given: Input) -> list[Output]:
         """Take an input from outside, and return the outputs to carry out, in this order."""
-        self.said, self.exchanged = [], []
+        self.said, self.exchanged, self.cluster.marked = [], [], []
         self.cluster.pass_time(given.now)
         outputs: list[Output] = []
         if isinstance(given, Opened):
@@ -149,6 +144,8 @@ class Host:
             else:
                 self.observed, client.transactions[event.number] = arrived(self.observed, event)
                 client.waiting.append(event)
+                came = Exchanged(number, client.broker, event, client.transactions[event.number], has_come=True)
+                self.exchanged.append(came)
         self._go_on(number, outputs)
 
     def _go_on(self, number: int, outputs: list[Output]) -> None:
@@ -177,7 +174,7 @@ class Host:
         elif "delay" in kinds:
             fault = kinds["delay"]
             until = FOREVER if fault.for_ms is None else self.cluster.now + fault.for_ms
-            held = Held(fault.number, until, client.broker, number, ((request, transaction),))
+            held = Held(fault.number, until, client.broker, number, number, ((request, transaction),))
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, held))
         elif "answer" in kinds:
             error = Error[kinds["answer"].error or ""]
@@ -228,7 +225,7 @@ class Host:
     def _taken(self, each: UnderWay) -> tuple[Any, ...]:
         """Take the answers; a coordinator of groups that has not read their log says that it loads."""
         answers: tuple[Any, ...] = tuple(self.cluster.answers.pop(number) for number in each.asked)
-        if each.request.api_key not in OF_GROUPS or not each.here.loads_groups:
+        if each.request.api_key not in apis.OF_GROUPS or not each.here.loads_groups:
             return answers
         return tuple(attrs.evolve(answer, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
                      if answer.error is Error.NOT_COORDINATOR else answer for answer in answers)
@@ -253,6 +250,8 @@ class Host:
         if client is None or client.asked is None or client.asked.number != place:
             return
         if client.loses or isinstance(done, Closing):
+            self.exchanged.append(Exchanged(number, client.broker, each.request, each.here.transaction, LOST,
+                                            None if isinstance(done, Closing) else done.value))
             outputs.append(Close(number, str(done) if isinstance(done, Closing) else "a fault lost the answer"))
             self._forget(number)
             return
@@ -296,8 +295,8 @@ class Host:
 
     def _begin(self, fault: Injected, outputs: list[Output]) -> None:
         """Begin a fault."""
-        other = f" b{fault.other}" if fault.other else ""
-        self.said.append(f"{fault.kind} {fault.request or fault.partition or f'b{fault.broker}'}{other}")
+        about = fault.request or fault.partition or f"b{fault.broker}"
+        self.said.append(f"{fault.kind} {about} b{fault.other}" if fault.other else f"{fault.kind} {about}")
         if fault.kind in OF_REQUESTS:
             self.faults = attrs.evolve(self.faults, rules=(*self.faults.rules, RequestFault(fault)))
             return
@@ -336,9 +335,7 @@ class Host:
     def _end(self, number: int, outputs: list[Output]) -> None:
         """End a fault, whatever it is."""
         ended = [fault for fault in self.faults.lasting if fault.number == number]
-        self.faults = attrs.evolve(
-            self.faults, rules=tuple(rule for rule in self.faults.rules if rule.fault.number != number),
-            lasting=tuple(fault for fault in self.faults.lasting if fault.number != number))
+        self.faults = self.faults.without(number)
         for fault in ended:
             goes_on = not fault.other and not self.faults.of_broker(fault.broker)
             if fault.kind == "pause" and goes_on:  # it answers what waits in its sockets before it hears the others
@@ -368,7 +365,9 @@ class Host:
         for each in sorted(free, key=lambda each: each.connection == NO_CONNECTION):
             is_late = each.connection == NO_CONNECTION
             for request, transaction in each.requests:
-                self.said.append(f"{'late' if is_late else 'held'} {words_of(request, transaction)}")
+                how = ("late",) if is_late else ("held",)
+                self.said.append(f"{how[0]} {words_of(request, transaction)}")
+                self.exchanged.append(Exchanged(each.client, each.broker, request, transaction, how))
                 if not is_late or request.api_key != apis.FETCH:
                     self._ask(each.broker, request, transaction, (each.connection, request.number), outputs)
             self._go_on(each.connection, outputs)
@@ -387,7 +386,7 @@ class Host:
             stalled = [(held.number, held.until)]
         if stalled and requests:
             kept = tuple((request, client.transactions.get(request.number, NOBODY)) for request in requests)
-            late = Held(*stalled[-1], client.broker, NO_CONNECTION, kept)
+            late = Held(*stalled[-1], client.broker, NO_CONNECTION, number, kept)
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, late))
         self._forget(number)
 

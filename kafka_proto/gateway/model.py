@@ -28,12 +28,13 @@ from harness.model import (
     canonical_bytes,
 )
 from kafka_proto.broker.ghosts import Cause, SentRecords
-from kafka_proto.broker.group.coordinator import OffsetRecord
+from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Input, Output, Settings, Started
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
+from kafka_proto.gateway.story import Taken, moment
 from kafka_proto.log.chunks import NOTHING, Chunks
 
 NAME = "gateway"
@@ -104,14 +105,19 @@ class Gateway(Process):
         outputs: list[Output] = []
         if isinstance(value, Started):
             host = started(value)
+            before = moment(host)
         else:
-            host = self._last[1] if self._last[0] is inputs else host_of(inputs)
+            is_last = self._last[0] is inputs or self._last[0] == inputs
+            host = self._last[1] if is_last else host_of(inputs)
+            before = moment(host)
             outputs = host.take(value)
+        taken = Taken(value, before, moment(host), host.settings.brokers, host.observed.clients, host.exchanged,
+                      host.cluster.marked, len(inputs))
         after = slots_of(inputs.add(value), host)
         self._last = after.inputs, host
         writes = tuple((name, getattr(after, name)) for name in SLOTS if getattr(after, name) != view[name])
         action, args = step_name(value, outputs)
-        yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT)
+        yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT, told=taken.telling)
 
 
 def build(
@@ -122,7 +128,7 @@ def build(
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(),
         sizes=sizes, settings=settings,
-        types=types_in(Slots, OffsetRecord, SentRecords, Cause, *typing.get_args(Input)),
+        types=types_in(Slots, OffsetRecord, GroupMetadata, SentRecords, Cause, *typing.get_args(Input)),
     )
 
 

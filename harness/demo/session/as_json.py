@@ -10,7 +10,7 @@ import attrs
 
 from harness.model import Gate, Kind, Message, Model, ShownLog, Step, Value, View, parts, slot
 from harness.model.faults import FAULT_KINDS, LinkFaults
-from harness.render.changes import SILENT, brief, difference, message_fields
+from harness.render.changes import SILENT, brief, difference, message_fields, named_fields
 from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.states.nodes import Option
@@ -59,11 +59,7 @@ def message_json(sent: SentMessage) -> Json:
     found: Json = {
         "id": sent.id, "from": message.source, "to": message.dest, "type": message.type,
         "brief": message_fields(message), "reliable": sent.reliable,
-        "fields": {
-            field.name: brief(value)
-            for field in attrs.fields(type(message))
-            if field.name not in ("source", "dest") and (value := getattr(message, field.name)) is not None
-        },
+        "fields": named_fields(message),
     }
     if sent.copy_of is not None:
         found["copy_of"] = sent.copy_of
