@@ -13,6 +13,7 @@ from harness.model import OPEN, Refusal, parts
 from harness.render.changes import SILENT, brief, brief_message
 from harness.render.timeline import (
     DROPPED,
+    ENVIRONMENT,
     LOST,
     MERGED,
     RECEIVED,
@@ -22,6 +23,7 @@ from harness.render.timeline import (
     Row,
     Timeline,
     facts,
+    folded,
     verdict,
 )
 
@@ -51,7 +53,7 @@ def write(timeline: Timeline, width: int) -> str:
     named = 0
     for row in timeline.shown():
         if isinstance(row, Folded):
-            lines += page.folded(row)
+            lines += page.minor(row)
             continue
         if row.n and row.n - 1 == timeline.fair_from:
             lines.append(_rule(timeline.ending, width))
@@ -65,6 +67,24 @@ def write(timeline: Timeline, width: int) -> str:
         lines.append(_rule(timeline.ending, width))
     lines += ["", *_foot(timeline, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def last_steps(
+    rows: Sequence[Row], lanes: Sequence[str], width: int, most: int, properties: Sequence[str] = ()
+) -> str:
+    """Return the last of some told steps as a timeline, `most` of those that matter, with what begins to fail."""
+    shown = [*folded(rows)]
+    matter = [n for n, row in enumerate(shown) if not isinstance(row, Folded)]
+    shown = shown[matter[-most] if len(matter) > most else 0 :]
+    acted = any(row.column == ENVIRONMENT for row in shown if isinstance(row, Row))
+    columns = tuple(dict.fromkeys((*lanes, *((ENVIRONMENT,) if acted else ()))))
+    page = Page(columns, (), width, max((row.n for row in rows), default=0), 0)
+    lines = page.names({})
+    for row in shown:
+        lines += page.minor(row) if isinstance(row, Folded) else page.step(row)
+        if isinstance(row, Row) and row.began:
+            lines += failing(properties, row, width)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 class Page:
@@ -115,16 +135,16 @@ class Page:
         beside += [""] * (len(body) - len(beside))
         return [self._line(row.status, left, start, text) for left, text in zip(beside, body, strict=True)]
 
-    def folded(self, folded: Folded) -> list[str]:
+    def minor(self, steps: Folded) -> list[str]:
         """Return the lines of minor steps."""
-        first = folded.rows[0]
-        body = wrap(folded.label, self.width - self.gutter, "    ")
-        return [self._line(folded.rows[-1].status, f"{first.n:>{self.digits}}" if line is body[0] else "", self.gutter,
+        first = steps.rows[0]
+        body = wrap(steps.label, self.width - self.gutter, "    ")
+        return [self._line(steps.rows[-1].status, f"{first.n:>{self.digits}}" if line is body[0] else "", self.gutter,
                            line) for line in body]
 
     def _holding(self, row: Row) -> str:
         count = len(self.properties)
-        if not row.event.violated:
+        if not row.event.violated or not count:
             return self.all_hold
         return f"{count - len(row.event.violated)}/{count}".rjust(len(self.all_hold))
 
@@ -221,8 +241,8 @@ def failing(properties: Sequence[str], row: Row, width: int) -> list[str]:
     held = [f"{numbers.get(name, '')} {name}" for name in violated if name not in row.began]
     lines = wrap(f"     {marks} still FAILS {', '.join(held)}", width, " " * 8) if held else []
     for name in row.began:
-        text = f"     {marks} FAILS {numbers.get(name, '')} {name}: {violated[name]}"
-        lines += wrap(text, width, " " * 8)
+        words = filter(None, (marks, "FAILS", str(numbers.get(name, "")), f"{name}: {violated[name]}"))
+        lines += wrap(f"     {' '.join(words)}", width, " " * 8)
     return lines
 
 

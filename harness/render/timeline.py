@@ -126,17 +126,22 @@ class Timeline:
 
     def shown(self) -> Iterator[Row | Folded]:
         """Yield the rows, minor ones in a row as one."""
-        minor: list[Row] = []
-        for row in self.rows:
-            if row.is_minor:
-                minor.append(row)
-                continue
-            if minor:
-                yield Folded(tuple(minor))
-                minor = []
-            yield row
+        return folded(self.rows)
+
+
+def folded(rows: Iterable[Row]) -> Iterator[Row | Folded]:
+    """Yield rows, minor ones in a row as one."""
+    minor: list[Row] = []
+    for row in rows:
+        if row.is_minor:
+            minor.append(row)
+            continue
         if minor:
             yield Folded(tuple(minor))
+            minor = []
+        yield row
+    if minor:
+        yield Folded(tuple(minor))
 
 
 @attrs.frozen
@@ -190,6 +195,13 @@ def timeline_of(history: History, model: Model, fair_from: int | None = None, wh
     acted = any(row.column == ENVIRONMENT and not row.is_minor for row in rows[1:])
     columns = (*lanes, *((ENVIRONMENT,) if acted or not lanes else ()))
     return Timeline(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
+
+
+def told_rows(model: Model, tellings: Iterable[tuple[int, Telling]]) -> list[Row]:
+    """Return steps that are told, each with its number, as rows: what was sent before them is not known."""
+    flights = _Flights(model)
+    return [flights.tell(Event(n, None, "", str(Kind.INPUT), "", (), "", None, (), (), (), None, {}, {}), telling,
+                         (), whole=False) for n, telling in tellings]
 
 
 def _telling(model: Model, event: Event, before: Mapping[str, Value]) -> Telling | None:

@@ -34,7 +34,7 @@ from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Input, Output, Settings, Started
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
-from kafka_proto.gateway.story import Taken, moment
+from kafka_proto.gateway.story import ToldHost
 from kafka_proto.log.chunks import NOTHING, Chunks
 
 NAME = "gateway"
@@ -58,15 +58,17 @@ def slots_of(inputs: Chunks[Input], host: Host) -> Slots:
     return Slots(inputs, host.observed, host.brokers)
 
 
-def started(given: Started) -> Host:
+def started(given: Started) -> ToldHost:
     """Return the host that a session starts with. Raises Refusal for an unknown release or level."""
     try:
-        return Host(given.settings, given.topics, given.now)
+        host = ToldHost(given.settings, given.topics, given.now)
     except ValueError as error:
         raise Refusal(str(error)) from None
+    host.begun(given)
+    return host
 
 
-def host_of(inputs: Chunks[Input]) -> Host:
+def host_of(inputs: Chunks[Input]) -> ToldHost:
     """Return a host that has taken some inputs."""
     first = inputs[0]
     assert isinstance(first, Started)
@@ -94,7 +96,7 @@ class Gateway(Process):
     name = NAME
 
     def __init__(self) -> None:
-        self._last: tuple[Chunks[Input], Host] = NOTHING, Host(Settings(), {})
+        self._last: tuple[Chunks[Input], ToldHost] = NOTHING, ToldHost(Settings(), {})
         """A host and its inputs so far: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
@@ -105,19 +107,17 @@ class Gateway(Process):
         outputs: list[Output] = []
         if isinstance(value, Started):
             host = started(value)
-            before = moment(host)
         else:
             is_last = self._last[0] is inputs or self._last[0] == inputs
             host = self._last[1] if is_last else host_of(inputs)
-            before = moment(host)
             outputs = host.take(value)
-        taken = Taken(value, before, moment(host), host.settings.brokers, host.observed.clients, host.exchanged,
-                      host.cluster.marked, len(inputs))
+        assert host.taken is not None
+        told = host.taken.telling
         after = slots_of(inputs.add(value), host)
         self._last = after.inputs, host
         writes = tuple((name, getattr(after, name)) for name in SLOTS if getattr(after, name) != view[name])
         action, args = step_name(value, outputs)
-        yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT, told=taken.telling)
+        yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT, told=told)
 
 
 def build(

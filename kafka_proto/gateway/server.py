@@ -22,6 +22,7 @@ from harness.model import FrozenMap, Refusal
 from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
 from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, TimedFault
 from kafka_proto.gateway.plans import read_plan, written
+from kafka_proto.gateway.story import ToldHost
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -224,7 +225,7 @@ async def listening(settings: Settings, address: str | None = None) -> tuple[Set
     return attrs.evolve(settings, ports=tuple(each.socket.getsockname()[1] for each in listeners)), listeners
 
 
-Watch = Callable[[Host, Started], Seen]
+Watch = Callable[[ToldHost, Started], Seen]
 """Is handed the host before anything comes, and returns the observer of every input."""
 
 
@@ -241,7 +242,8 @@ async def serving(
     Host(settings, {})  # refuses a release and level before anything is listened on
     here, listeners = await listening(settings, listen)
     started = Started(here, FrozenMap(topics), wall_clock_ms())
-    host = Host(here, started.topics, started.now)
+    host = ToldHost(here, started.topics, started.now)
+    host.begun(started)
     server = Server(host, watch(host, started), wall_clock_ms)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.serve, *listeners)

@@ -16,7 +16,7 @@ from kafka_proto.gateway import inputs, offer, words
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.faults import LOST, Exchanged, FaultsUnderWay
 from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Injected, Input
+from kafka_proto.gateway.inputs import Injected, Input, Output
 from kafka_proto.requests import INTERNAL_TOPICS, topic_of
 
 ELSEWHERE = ""
@@ -34,18 +34,44 @@ Waiting = Mapping[int, tuple[str | None, tuple[WireRequest, ...]]]
 
 @attrs.frozen(eq=False)
 class Moment:
-    """What there is of a host between two inputs, as far as the story needs it."""
+    """What there is of a host before or after an input, as far as the story needs it."""
 
     faults: FaultsUnderWay
     led: FrozenMap[str, Led]
     connections: Waiting
+    """Those that the input is about."""
 
 
-def moment(host: Host) -> Moment:
-    """Return a host as it is now."""
-    return Moment(host.faults, host.cluster.led, {
-        number: (client.connection.client_id, client.connection.open_requests)
-        for number, client in host.clients.items()})
+class ToldHost(Host):
+    """A host that keeps what its last input did, to be told."""
+
+    taken: Taken | None = None
+
+    def take(self, given: Input) -> list[Output]:
+        count = self.taken.number + 1 if self.taken is not None else 1
+        about = self._about(given)
+        before = self._moment(about)
+        outputs = super().take(given)
+        self.taken = Taken(given, before, self._moment(about), self.settings.brokers, self.observed.clients,
+                           self.exchanged, self.cluster.marked, bool(outputs), count)
+        return outputs
+
+    def begun(self, started: inputs.Started) -> Taken:
+        """Return what the first input of all did, which made the host."""
+        now = self._moment(())
+        self.taken = Taken(started, now, now, self.settings.brokers, (), [], [], False, 0)
+        return self.taken
+
+    def _about(self, given: Input) -> tuple[int, ...]:
+        """Return the connections that an input is about."""
+        if isinstance(given, inputs.Opened | inputs.Arrived | inputs.Gone):
+            return (given.connection,)
+        return tuple(self.clients) if isinstance(given, Injected) and given.kind in inputs.STOPPING else ()
+
+    def _moment(self, about: Iterable[int]) -> Moment:
+        there = ((number, self.clients[number].connection) for number in about if number in self.clients)
+        return Moment(self.faults, self.cluster.led, {
+            number: (connection.client_id, connection.open_requests) for number, connection in there})
 
 
 @attrs.frozen(eq=False)
@@ -59,8 +85,10 @@ class Taken:
     clients: tuple[str, ...]
     exchanged: list[Exchanged]
     marked: list[Request]
+    wrote: bool
+    """Whether anything was written to clients."""
     number: int
-    """Of the input, from 0."""
+    """How many inputs came before."""
 
     def telling(self) -> Telling:
         """Return what the step shows."""
@@ -68,10 +96,11 @@ class Taken:
         changed = (*self._mended(), *self._elected())
         label = self._label()
         matters = bool(label or changed or any(not told.is_minor for told in sent) or self._late())
+        label = label or self._late()
+        first = changed[0] if changed and not sent and not label else ""
         return Telling(
-            self._lane(), label or self._late() or (changed[0] if changed and not sent else ""), self.lanes,
-            tuple(sent), tuple(fates), changed[bool(changed and not sent and not label and not self._late()):],
-            self._gates(), self._sort(), not matters)
+            self._lane(), label or first or ("" if sent else self._minor()), self.lanes,
+            tuple(sent), tuple(fates), changed[bool(first):], self._gates(), self._sort(), not matters)
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -118,8 +147,15 @@ class Taken:
             lasts = f" for {given.for_ms} ms" if given.for_ms is not None else ""
             return f"{given.kind} {what}{other}{nth}{client}{error}{lasts}"
         if isinstance(given, inputs.Ended) and not self._over():
-            return f"fault {given.number} ends"
+            ended = next((rule.fault for rule in self.before.faults.rules if rule.fault.number == given.number), None)
+            return f"fault {given.number} ends" if ended is None else f"{ended.kind} {ended.request} ends"
         return ""
+
+    def _minor(self) -> str:
+        """Return what an input is that nobody was asked anything by."""
+        if isinstance(self.given, inputs.Arrived):
+            return "ApiVersions" if self.wrote else "part of a request"
+        return {inputs.Opened: "connect", inputs.Gone: "disconnect"}.get(type(self.given), "time passes")
 
     def _late(self) -> str:
         """Return what brokers take late: it was held back."""

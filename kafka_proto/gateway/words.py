@@ -17,7 +17,7 @@ from kafka_proto.requests import partition_name
 About = tuple[tuple[str, str], ...]
 LONGEST = 24
 """Characters of a key, a value or a name."""
-MOST_RECORDS = 4
+MOST_RECORDS = 6
 """Records of a batch that are shown; the others are counted."""
 NO_ERROR = 0
 OLD = "v3_and_below_"

@@ -94,7 +94,7 @@ def test_uneventful_requests_are_folded_unless_all_are_asked_for(session: Sessio
     session.one(session.leader[0], offer.FETCH, 11, fetched(7))
     trail = session.saved(tmp_path / "s.trail.jsonl")
     told = steps(story(trail))
-    assert told[2] == "2 ... 9 steps: 4 Opened, 3 FindCoordinator, Metadata, Fetch\n"
+    assert told[2] == "2 ... 9 steps: 4 connect, 3 FindCoordinator, Metadata, Fetch\n"
     assert "Fetch: OFFSET_OUT_OF_RANGE t-0" in told[11]
     whole = steps(story(trail, "--all"))
     assert set(whole) == set(range(12)) and "-> b1 FindCoordinator key=app" in whole[7]
@@ -105,13 +105,13 @@ def test_records_are_shortened_and_printable(session: Session, tmp_path: Path) -
     """Keys and values in UTF-8, other bytes escaped, long ones cut, many counted; a reader gets them with offsets."""
     session.write(0, b"k\n", "grün".encode())
     session.write(0, None, b"\xff" * 100)
-    data = write_batch([WireRecord(b"k%d" % n, None) for n in range(6)], base_timestamp=5)
+    data = write_batch([WireRecord(b"k%d" % n, None) for n in range(8)], base_timestamp=5)
     session.ask(session.leader[0], offer.PRODUCE, 9, produced((0, data), acks=1))
     session.one(session.leader[0], offer.FETCH, 11, fetched(0))
     told = steps(story(session.saved(tmp_path / "s.trail.jsonl")))
     assert r"Produce t-0=[k\n: grün]" in told[7]
     assert r"Produce t-0=[\xff\xff\xff\xff\xff\xf…]" in told[8] or "…]" in told[8]
-    assert "t-0=[k0: null; k1: null; k2: null; k3: null; 2 more] acks=1" in told[9]
+    assert "t-0=[k0: null; k1: null; k2: null; k3: null; k4: null; k5: null; 2 more] acks=1" in told[9]
     assert r"Fetch: ok t-0=[@0 k\n: grün; @1" in told[10] and "4 more]" in told[10]
     assert max(map(len, story(tmp_path / "s.trail.jsonl").splitlines())) <= 160
 
