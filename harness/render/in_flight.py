@@ -18,11 +18,15 @@ NETWORK_SLOTS = ("inbox", "held")
 
 @attrs.frozen(eq=False)
 class SentMessage:
-    """A message that was sent. `id` is the step that sent it and its place there: the same on every branch."""
+    """A message that was sent. `id` is the step that sent it and its place there: the same on every branch.
+
+    That of a told message is the one that it was told with.
+    """
 
     id: str
     message: Message
     sent_at: int
+    place: int
     copy_of: str | None = None
     """For a duplicate: the id of the original."""
     reliable: bool = False
@@ -101,7 +105,8 @@ class MessagesInFlight:
 
     def tell(self, n: int, telling: Telling) -> MessageChanges:
         """Note the messages that step n tells of, and return what became of them."""
-        sent = tuple(SentMessage(told.id, told.message, n, told.copy_of, True, told.is_minor) for told in telling.sent)
+        sent = tuple(SentMessage(told.id, told.message, n, k, told.copy_of, True, told.is_minor)
+                     for k, told in enumerate(telling.sent))
         self.apply(MessageChanges(sent=sent))
         under_way = {one.id: one for here in self._open.values() for one in here}
         taken = []
@@ -115,7 +120,7 @@ class MessagesInFlight:
     def _sent(self, n: int, k: int, message: Message, original: SentMessage | None) -> SentMessage:
         """Return a message as the kth that is sent in step n, a copy of another one maybe."""
         is_reliable = self._model.routes.of(message).network.is_reliable
-        return SentMessage(f"{n}.{k}", message, n, original.id if original is not None else None, is_reliable)
+        return SentMessage(f"{n}.{k}", message, n, k, original.id if original is not None else None, is_reliable)
 
     def _consumed(self, step: Step, effects: Effects) -> tuple[SentMessage | None, bool, list[Fate]]:
         if step.action == "Release" and step.kind is Kind.HEAL:
@@ -195,4 +200,4 @@ class MessagesInFlight:
 
 def _age(pair: tuple[SentMessage, bool]) -> tuple[int, int]:
     """Return what orders messages by their sending."""
-    return pair[0].sent_at, int(pair[0].id.partition(".")[2])
+    return pair[0].sent_at, pair[0].place

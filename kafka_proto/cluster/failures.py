@@ -58,7 +58,7 @@ class Told:
 
 
 @attrs.frozen
-class Led:
+class Leadership:
     """Who leads a partition, in which epoch, and who is in sync; empty where nobody leads."""
 
     leader: str
@@ -78,10 +78,10 @@ class FailingBrokers(RunningActors):
         """The brokers that the controller does not hear and has not fenced, and when it will."""
         self._checkpoint: Mapping[str, Local] = {}
         self._checkpointed = now // CHECKPOINT_MS
-        self._led: tuple[tuple[object, tuple[str, ...]], FrozenMap[str, Led]] | None = None
+        self._led: tuple[tuple[object, tuple[str, ...]], FrozenMap[str, Leadership]] | None = None
 
     @property
-    def led(self) -> FrozenMap[str, Led]:
+    def led(self) -> FrozenMap[str, Leadership]:
         """Return who leads each partition, as the controller knows it."""
         by = self._states[CONTROLLER] if self.is_replicated else self._states[self.brokers[0]][METADATA].known
         mine = by, tuple(self._replicas)
@@ -89,11 +89,11 @@ class FailingBrokers(RunningActors):
             self._led = mine, FrozenMap((p, self._led_by(p)) for p in self._replicas)
         return self._led[1]
 
-    def _led_by(self, p: str) -> Led:
+    def _led_by(self, p: str) -> Leadership:
         if not self.is_replicated:
-            return Led(self.brokers[0], self.known(self.brokers[0], p).leader_epoch, self.brokers)
+            return Leadership(self.brokers[0], self.known(self.brokers[0], p).leader_epoch, self.brokers)
         quorum = self._quorum(p)
-        return Led(quorum.leader or "", quorum.leader_epoch, self.in_sync(p))
+        return Leadership(quorum.leader or "", quorum.leader_epoch, self.in_sync(p))
 
     @property
     def is_replicated(self) -> bool:

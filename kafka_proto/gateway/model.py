@@ -34,6 +34,7 @@ from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Input, Output, Settings, Started
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
+from kafka_proto.gateway.shown import logs
 from kafka_proto.gateway.story import ToldHost
 from kafka_proto.log.chunks import NOTHING, Chunks
 
@@ -127,7 +128,7 @@ def build(
     start = Slots()
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(),
-        sizes=sizes, settings=settings,
+        sizes=sizes, settings=settings, logs=logs, tells=True,
         types=types_in(Slots, OffsetRecord, GroupMetadata, SentRecords, Cause, *typing.get_args(Input)),
     )
 

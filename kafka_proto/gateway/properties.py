@@ -17,7 +17,7 @@ from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.coordinator import Offsets
 from kafka_proto.cluster import guarantees
-from kafka_proto.cluster.failures import Led
+from kafka_proto.cluster.failures import Leadership
 from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, Observed, noted_whole
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
@@ -35,7 +35,7 @@ class Brokers:
     """Transactional ids whose markers are on their way."""
     offsets: Offsets = Offsets()
     """What the coordinator of groups knows."""
-    led: FrozenMap[str, Led] = FrozenMap()
+    led: FrozenMap[str, Leadership] = FrozenMap()
     """Who leads each partition, as the controller knows it; no property is about that."""
 
 

@@ -14,7 +14,7 @@ from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Input, Output, Started
 from kafka_proto.gateway.model import NAME, step_name
 from kafka_proto.gateway.properties import NAMES
-from kafka_proto.gateway.story import Taken, ToldHost
+from kafka_proto.gateway.story import TakenInput, ToldHost
 
 MOST_TOLD = 400
 """Steps that are kept to be told."""
@@ -26,7 +26,7 @@ class Recording:
     def __init__(self, host: Host, started: Started) -> None:
         self._host = host
         self._choices = SpooledChoices()
-        self._last = deque[Taken](maxlen=MOST_TOLD)
+        self._last = deque[TakenInput](maxlen=MOST_TOLD)
         self.see(started, [])
 
     def see(self, given: Input, outputs: list[Output]) -> None:

@@ -11,7 +11,7 @@ import attrs
 
 from harness.model import DELIVERED, FrozenMap, Gate, ShownMessage, Telling, ToldMessage
 from kafka_proto.broker.messages import Request
-from kafka_proto.cluster.failures import Led
+from kafka_proto.cluster.failures import Leadership
 from kafka_proto.gateway import inputs, offer, words
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.faults import LOST, Exchanged, FaultsUnderWay
@@ -37,7 +37,7 @@ class Moment:
     """What there is of a host before or after an input, as far as the story needs it."""
 
     faults: FaultsUnderWay
-    led: FrozenMap[str, Led]
+    led: FrozenMap[str, Leadership]
     connections: Waiting
     """Those that the input is about."""
 
@@ -45,21 +45,21 @@ class Moment:
 class ToldHost(Host):
     """A host that keeps what its last input did, to be told."""
 
-    taken: Taken | None = None
+    taken: TakenInput | None = None
 
     def take(self, given: Input) -> list[Output]:
         count = self.taken.number + 1 if self.taken is not None else 1
         about = self._about(given)
         before = self._moment(about)
         outputs = super().take(given)
-        self.taken = Taken(given, before, self._moment(about), self.settings.brokers, self.observed.clients,
+        self.taken = TakenInput(given, before, self._moment(about), self.settings.brokers, self.observed.clients,
                            self.exchanged, self.cluster.marked, bool(outputs), count)
         return outputs
 
-    def begun(self, started: inputs.Started) -> Taken:
+    def begun(self, started: inputs.Started) -> TakenInput:
         """Return what the first input of all did, which made the host."""
         now = self._moment(())
-        self.taken = Taken(started, now, now, self.settings.brokers, (), [], [], False, 0)
+        self.taken = TakenInput(started, now, now, self.settings.brokers, (), [], [], False, 0)
         return self.taken
 
     def _about(self, given: Input) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ class ToldHost(Host):
 
 
 @attrs.frozen(eq=False)
-class Taken:
+class TakenInput:
     """An input that a host has taken, and all that it did then."""
 
     given: Input
@@ -172,7 +172,7 @@ class Taken:
 
     def _elected(self) -> Iterator[str]:
         """Yield the partitions whose leader or ISR changed; internal ones where the leader did."""
-        for p, led in self.after.led.items():
+        for p, led in sorted(self.after.led.items(), key=lambda each: topic_of(each[0]) in INTERNAL_TOPICS):
             was = self.before.led.get(p)
             is_internal = topic_of(p) in INTERNAL_TOPICS
             if was is None or led == was or (is_internal and led.leader == was.leader):
