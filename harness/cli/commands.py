@@ -323,7 +323,8 @@ SHOWN = (*FORMS, "html")
 @click.option("--width", type=whole(60), metavar="COLUMNS",
               help=f"Columns of the text form (default: the terminal's, else {TEXT_WIDTH}).")
 @click.option("--module", metavar="NAME", help="For tla: the module to extend (default: the model's own).")
-def show(file: Path, form: str, out: Path | None, width: int | None, module: str | None) -> int:
+@click.option("--all", "whole", is_flag=True, help="For a session of real clients: uneventful requests, too.")
+def show(file: Path, form: str, out: Path | None, width: int | None, module: str | None, whole: bool) -> int:
     """Show a run as a timeline, or export it.
 
     --as tla --out NAME.tla also writes NAME.cfg, the configuration for TLC. --as html writes a trail as one HTML file,
@@ -348,7 +349,7 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
     if form == "tla":
         files = tla.files(history, model, out, module)
     else:
-        files = {out: render(history, model, form, width=width or _columns(out), fair_from=fair_from)}
+        files = {out: render(history, model, form, width or _columns(out), fair_from, whole)}
     _write_texts(files)
     return 0
 

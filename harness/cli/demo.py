@@ -40,14 +40,16 @@ def demo(
 
     Opens a model, a scenario, a guided tour or a recorded trail in a page on this machine. Ctrl-C ends it.
     """
-    session = opened(what, pairs(sizes, int), pairs(settings, str), budget)
+    session = opened(what, pairs(sizes, int), pairs(settings, str), budget, ahead=not terminal)
     if terminal:
         return int(import_module("harness.demo.terminal.terminal").run(session))
     return _serve(session, host, port)
 
 
-def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: str | None) -> LiveSession:
-    """Return a session of what the command line names. Raises Refusal."""
+def opened(
+    what: str, sizes: dict[str, int], settings: dict[str, str], budget: str | None, ahead: bool = False
+) -> LiveSession:
+    """Return a session of what the command line names; `ahead` keeps a trail's inputs ahead. Raises Refusal."""
     path = Path(what)
     tour = next((tour for tour in tours() if tour.name == what), None)
     is_named = find_scenario(what) is not None or any(spec.name == what for spec in model_specs())
@@ -56,7 +58,10 @@ def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: s
     if sizes or settings or budget:
         kind = "trail" if tour is None else "tour"
         raise Refusal(f"a {kind} has its own model and faults; leave out --size, --set and --faults")
-    return of_trail(read_trail(path)) if tour is None else of_tour(tour)
+    if tour is not None:
+        return of_tour(tour)
+    trail = read_trail(path)
+    return of_trail(trail, ahead and all(chosen.input is not None for chosen in trail.choices))
 
 
 def _serve(session: LiveSession, host: str, port: int) -> int:
@@ -71,5 +76,6 @@ def _serve(session: LiveSession, host: str, port: int) -> int:
     def ready(address: str) -> None:
         click.echo(f"the demo is at {address} (Ctrl-C ends it)")
 
-    serve_until_interrupted(session, listen(host, port), host, ready)
+    opens_at = session.branch.length if session.model.tells else 0
+    serve_until_interrupted(session, listen(host, port), host, ready, opens_at)
     return 0

@@ -6,8 +6,9 @@ Everything else in the harness, and every protocol, speaks it. Nothing here driv
 from harness.model.auxiliary import Auxiliary
 from harness.model.command import Command, OperationFailed
 from harness.model.departure import Departure, departed
-from harness.model.faults import NO_FAULTS, OPEN, Faults, Gate, Rule, Timed
+from harness.model.faults import NO_FAULTS, Faults, Rule, Timed
 from harness.model.fresh import fresh, ordered
+from harness.model.gate import OPEN, Gate
 from harness.model.linearizability import (
     Answered,
     Call,
@@ -51,6 +52,7 @@ from harness.model.registry import (
 )
 from harness.model.similar import did_you_mean, unknown
 from harness.model.step import Input, Kind, Op, Step
+from harness.model.telling import DELIVERED, ShownMessage, Telling, ToldMessage
 from harness.model.tour import Tour, told
 from harness.model.values import (
     FrozenMap,
@@ -65,16 +67,16 @@ from harness.model.values import (
 from harness.model.view import State, View, parts, slot
 
 __all__ = [
-    "BAG", "CONNECTIONS", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "RELIABLE", "UNORDERED_SET", "Actor", "Answered",
-    "Auxiliary", "Call", "Called", "Calls", "Checked", "Choice", "Command", "CommandOption", "Decided", "Departure",
-    "Effects", "EntryKind", "Exchange", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link",
-    "Local", "LogEntry", "LogMark", "Logs", "Message", "Model", "ModelSpec", "Network", "Op", "Operation",
+    "BAG", "CONNECTIONS", "DELIVERED", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "RELIABLE", "UNORDERED_SET", "Actor",
+    "Answered", "Auxiliary", "Call", "Called", "Calls", "Checked", "Choice", "Command", "CommandOption", "Decided",
+    "Departure", "Effects", "EntryKind", "Exchange", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization",
+    "Link", "Local", "LogEntry", "LogMark", "Logs", "Message", "Model", "ModelSpec", "Network", "Op", "Operation",
     "OperationFailed", "Part", "Parts", "Printed", "Process", "Property", "ProtocolCommand", "Reason", "Refinement",
-    "Refusal", "Rule", "Scenario", "Setting", "ShownLog", "Size", "State", "Step", "System", "Timed", "Tour",
-    "Turn", "Value", "View", "absent_if_none", "always", "both_ways", "brief_input", "brief_value", "calls_of",
-    "canonical_bytes", "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable",
-    "encode", "eventually", "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to",
-    "linearizable", "linearize", "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "record_of",
-    "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "told", "tours", "unknown",
-    "unregister", "volatile",
+    "Refusal", "Rule", "Scenario", "Setting", "ShownLog", "ShownMessage", "Size", "State", "Step", "System", "Telling",
+    "Timed", "ToldMessage", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "both_ways", "brief_input",
+    "brief_value", "calls_of", "canonical_bytes", "canonical_sort", "canonical_text", "decode", "departed",
+    "did_you_mean", "durable", "encode", "eventually", "find_model", "find_runnable", "find_scenario", "find_tour",
+    "fresh", "leads_to", "linearizable", "linearize", "model_of", "model_specs", "nested", "ordered", "parts",
+    "persisted", "record_of", "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems",
+    "told", "tours", "unknown", "unregister", "volatile",
 ]

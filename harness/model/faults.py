@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from harness.model.gate import Gate
 from harness.model.links import Inbox, Routes
 from harness.model.message import Message
 from harness.model.network import FIFO, UNORDERED_SET
@@ -24,21 +25,6 @@ FAULT_KINDS = ("drop", "duplicate", "delay", "reorder", "partition", "one_way", 
 RULE_KINDS = ("drop", "duplicate", "delay", "reorder")
 LINK_KINDS = ("partition", "one_way")
 TIMED_KINDS = (*LINK_KINDS, "pause", "crash", "skew")
-
-
-@attrs.frozen
-class Gate:
-    """What stands between one address and the world. `skew` is its clock's speed in percent of true time."""
-
-    status: str = "up"
-    """`up`, `paused` (messages wait) or `down` (messages are lost)."""
-    deaf_to: frozenset[str] = frozenset()
-    """Sources whose messages are cut off: those under way wait; those sent meanwhile are lost, or wait behind them
-    where the link is reliable."""
-    skew: int = 100
-
-
-OPEN = Gate()
 
 
 @attrs.frozen

@@ -20,14 +20,13 @@ from harness.model.faults import (
     BUDGET,
     LINK_KINDS,
     NO_FAULTS,
-    OPEN,
     RULE_COUNTS,
     ActorFaults,
     Faults,
-    Gate,
     LinkFaults,
     NetworkFaults,
 )
+from harness.model.gate import OPEN, Gate
 from harness.model.improper import blamed
 from harness.model.links import Inbox, Link, Routes
 from harness.model.logs import Logs
@@ -126,6 +125,8 @@ class Model:
     """Says, for a state in which nothing happens any more, which actors wait for which others."""
     logs: Logs | None = None
     """Gives the logs in a state, for display, if the model has any."""
+    tells: bool = False
+    """Whether its steps tell what they show (`Step.told`): then lifelines are theirs, and slots are not shown."""
     application: Callable[[Command], Any] | None = None
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
     refinement: Callable[[], Any] | None = None

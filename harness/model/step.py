@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 import attrs
 
 from harness.model.message import Message
+from harness.model.telling import Telling
 from harness.model.values import Value
 
 
@@ -70,6 +72,8 @@ class Step:
     time."""
     input: Input | None = None
     """What came from outside, in a step of kind `INPUT`."""
+    told: Callable[[], Telling] | None = attrs.field(default=None, eq=False, repr=False)
+    """Makes what the step shows to people, where that is not the messages that it consumes and sends."""
 
     @property
     def subject(self) -> Message | None:

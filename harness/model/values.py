@@ -187,6 +187,8 @@ _REMEMBERED: dict[int, tuple[Any, str]] = {}
 _MAX_REMEMBERED = 30_000_000
 _REMEMBERED_RECORD, _REMEMBERED_CHARACTER = 250, 2
 """Bytes that may be spent on remembering, and an estimate of what a record and each character of its text take."""
+_LONGEST_REMEMBERED = 20_000
+"""Characters; a record that has more is another one each time, and its parts are what is met again."""
 _spent = 0
 
 
@@ -359,6 +361,8 @@ def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: A
             writer = _WRITERS.get(type(item))
             parts.append(key + (canonical_text(item) if writer is None else writer(item)))
     text = ",".join(parts) + "}"
+    if len(text) > _LONGEST_REMEMBERED:
+        return text
     global _spent
     _spent += _REMEMBERED_RECORD + _REMEMBERED_CHARACTER * len(text)
     if _spent > _MAX_REMEMBERED:

@@ -3,6 +3,7 @@
 from harness.record.choices import Chosen, ChosenInput, SpooledChoices
 from harness.record.history import (
     Event,
+    EventRecorder,
     History,
     HistoryFile,
     Recorder,
@@ -19,7 +20,7 @@ from harness.record.tours import tour_trail
 from harness.record.trail import Trail, faults_from_json, faults_to_json, read_trail, trail_of_text
 
 __all__ = [
-    "Chosen", "ChosenInput", "Event", "History", "HistoryFile", "Recorder", "SpooledChoices", "Trail",
-    "faults_from_json", "faults_to_json", "header_of", "history_of", "model_of_history", "open_history", "read_events",
-    "read_frame", "read_history", "read_trail", "tour_trail", "trail_of_text", "write_history",
+    "Chosen", "ChosenInput", "Event", "EventRecorder", "History", "HistoryFile", "Recorder", "SpooledChoices",
+    "Trail", "faults_from_json", "faults_to_json", "header_of", "history_of", "model_of_history", "open_history",
+    "read_events", "read_frame", "read_history", "read_trail", "tour_trail", "trail_of_text", "write_history",
 ]

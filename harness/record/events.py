@@ -36,6 +36,16 @@ class Happening:
         """The text, once it has been asked for."""
 
     @property
+    def step(self) -> Step | None:
+        """The step, None in event 0."""
+        return self._step
+
+    @property
+    def effects(self) -> Effects | None:
+        """What taking the step did, None in event 0."""
+        return self._effects
+
+    @property
     def text(self) -> str:
         """The inside of the event's JSON object, canonical."""
         if self.known_text is None:

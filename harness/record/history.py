@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
 
 import attrs
 
-from harness.model import Gate, Kind, Message, Model, Refusal, Value, decode
+from harness.model import Gate, Kind, Message, Model, Refusal, Telling, Value, decode
 from harness.record.events import RunEvent
 from harness.record.fields import (
     ANY,
@@ -95,6 +95,24 @@ class Recorder:
         return forked
 
 
+class EventRecorder(Recorder):
+    """Keeps events as values, for whoever shows a run that was just made: no text has to be read again."""
+
+    def __init__(self, keep: bool = False) -> None:
+        super().__init__(keep)
+        self.happened: list[RunEvent] = []
+
+    def event(self, event: RunEvent) -> None:
+        self.happened.append(event)
+        super().event(event)
+
+    def history(self, header: Mapping[str, Any], verdict: Mapping[str, Any], model: Model) -> History:
+        """Return the run as a history, equal to the one that is read from its file."""
+        types = {cls.__name__: cls for cls in all_types(model)}
+        return History(dict(header), tuple(_kept(each, types) for each in self.happened), _end(self, verdict),
+                       self.digest())
+
+
 class HistoryFile(Recorder):
     """Writes the events of a run to a file as they come, so that a run of any length needs no memory for them.
 
@@ -152,6 +170,8 @@ class Event:
     violated: Mapping[str, str]
     input: Value = None
     """The input from outside, in an event of that kind."""
+    told: Callable[[], Telling] | None = attrs.field(default=None, eq=False, repr=False)
+    """`Step.told`, which no file has."""
 
     @property
     def name(self) -> str:
@@ -323,6 +343,21 @@ def all_types(model: Model | None) -> tuple[type, ...]:
     if model is None:
         return (Gate,)
     return (Gate, *model.types, *(each for variable in model.auxiliary for each in variable.types))
+
+
+def _kept(event: RunEvent, types: Mapping[str, type]) -> Event:
+    """Return an event as values."""
+    n, at_us, what, failing = event
+    step, effects = what.step, what.effects
+    if step is None or effects is None:
+        line = json.loads(f'{{"n":{n},{what.text}{failing}}}')
+        return event_of(line if at_us is None else {**line, "at_us": at_us}, types)
+    head = json.loads(f'{{{what.head}{{}}{failing}}}')
+    return Event(
+        n, at_us, head["process"], head["kind"], step.action, step.args, step.detail, step.consumed, step.sent,
+        effects.lost, effects.held, head.get("op"), dict(effects.writes), head.get("violated", {}),
+        None if step.input is None else step.input.value, step.told,
+    )
 
 
 def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Gate, Message, Value, brief_value, canonical_sort, parts, slot
+from harness.model import FrozenMap, Gate, Message, ShownMessage, Value, brief_value, canonical_sort, parts, slot
 
 SILENT = ("inbox", "held", "discarded", "budget", "rule_counts")
 """Variables of the network and the environment whose changes the messages and faults of a step already tell."""
@@ -36,12 +36,22 @@ def brief(value: Value) -> str:
 
 def brief_message(message: Message, who: str = "") -> str:
     """Return a message as `Type who field...`; `who` is the name worth showing: its source, its destination."""
+    if isinstance(message, ShownMessage):
+        return " ".join(filter(None, (who, message.name, message.fields)))
     return " ".join([message.type, *([who] if who else []), *_words(message, nested="named")])
 
 
 def message_fields(message: Message) -> str:
     """Return the fields of a message that are worth showing, or nothing."""
-    return " ".join(_words(message, nested="named"))
+    return message.fields if isinstance(message, ShownMessage) else " ".join(_words(message, nested="named"))
+
+
+def named_fields(message: Message) -> dict[str, str]:
+    """Return the fields of a message with their names."""
+    if isinstance(message, ShownMessage):
+        return dict(message.about)
+    return {field.name: brief(value) for field in attrs.fields(type(message))
+            if field.name not in ("source", "dest") and (value := getattr(message, field.name)) is not None}
 
 
 def changes(before: Mapping[str, Value], writes: Mapping[str, Value]) -> tuple[str, ...]:

@@ -11,27 +11,33 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from harness.model import Effects, Kind, Message, Model, Step, Value, parts, slot
+from harness.model import Effects, Kind, Message, Model, Step, Telling, Value, parts, slot
 
 NETWORK_SLOTS = ("inbox", "held")
 
 
 @attrs.frozen(eq=False)
 class SentMessage:
-    """A message that was sent. `id` is the step that sent it and its place there: the same on every branch."""
+    """A message that was sent. `id` is the step that sent it and its place there: the same on every branch.
+
+    That of a told message is the one that it was told with.
+    """
 
     id: str
     message: Message
     sent_at: int
+    place: int
     copy_of: str | None = None
     """For a duplicate: the id of the original."""
     reliable: bool = False
     """Whether it travels on a reliable link."""
+    is_minor: bool = False
+    """Whether it is left out where only what matters is shown."""
 
 
 @attrs.frozen
 class Fate:
-    """What befell a message in flight: `dropped`, `lost`, `held`, `released` or `merged`."""
+    """What befell a message in flight: `dropped`, `lost`, `held`, `released` or `merged`; a told one is `delivered`."""
 
     sent: SentMessage
     how: str
@@ -97,10 +103,24 @@ class MessagesInFlight:
                 self._reconcile(n, step, index[0], after, sent, taken)
         return MessageChanges(received, was_held, tuple(sent), tuple(taken))
 
+    def tell(self, n: int, telling: Telling) -> MessageChanges:
+        """Note the messages that step n tells of, and return what became of them."""
+        sent = tuple(SentMessage(told.id, told.message, n, k, told.copy_of, True, told.is_minor)
+                     for k, told in enumerate(telling.sent))
+        self.apply(MessageChanges(sent=sent))
+        under_way = {one.id: one for here in self._open.values() for one in here}
+        taken = []
+        for id_, how in telling.fates:
+            one = under_way.get(id_)
+            if one is not None and one in self._open[one.message.dest]:
+                taken.append(Fate(one, how, self._open[one.message.dest][one]))
+                self.apply(MessageChanges(taken=(taken[-1],)))
+        return MessageChanges(None, False, sent, tuple(taken))
+
     def _sent(self, n: int, k: int, message: Message, original: SentMessage | None) -> SentMessage:
         """Return a message as the kth that is sent in step n, a copy of another one maybe."""
         is_reliable = self._model.routes.of(message).network.is_reliable
-        return SentMessage(f"{n}.{k}", message, n, original.id if original is not None else None, is_reliable)
+        return SentMessage(f"{n}.{k}", message, n, k, original.id if original is not None else None, is_reliable)
 
     def _consumed(self, step: Step, effects: Effects) -> tuple[SentMessage | None, bool, list[Fate]]:
         if step.action == "Release" and step.kind is Kind.HEAL:
@@ -180,4 +200,4 @@ class MessagesInFlight:
 
 def _age(pair: tuple[SentMessage, bool]) -> tuple[int, int]:
     """Return what orders messages by their sending."""
-    return pair[0].sent_at, int(pair[0].id.partition(".")[2])
+    return pair[0].sent_at, pair[0].place

@@ -10,11 +10,11 @@ from io import StringIO
 import structlog
 
 from harness.model import Message
-from harness.record import History
+from harness.render.timeline import RECEIVED, Timeline
 
 
-def render_log(history: History) -> str:
-    """Return the events of a history as log lines in logfmt: step, at_ms, process, event, received, sent, violated."""
+def render_log(timeline: Timeline) -> str:
+    """Return a run as log lines in logfmt: step, at_ms, process, event, received, sent, violated."""
     lines = StringIO()
     logger = structlog.wrap_logger(
         structlog.PrintLogger(lines),
@@ -25,11 +25,15 @@ def render_log(history: History) -> str:
         ],
         cache_logger_on_first_use=False,
     )
-    for event in history.events:
-        fields: dict[str, object] = {"step": event.n, "process": event.process or "model"}
+    for row in timeline.rows:
+        event = row.event
+        if row.is_minor:
+            continue
+        told = row.telling is not None
+        fields: dict[str, object] = {"step": event.n, "process": row.column if told else event.process or "model"}
         if event.at_us is not None:
             fields["at_ms"] = f"{event.at_us / 1000:.3f}"
-        if event.detail:
+        if event.detail and not told:
             fields["detail"] = event.detail
         if event.op is not None:
             fields["op"] = f"{event.op['name']} {event.op['outcome']}"
@@ -38,10 +42,17 @@ def render_log(history: History) -> str:
                 fields[name] = "; ".join(_brief(message) for message in messages)
         if event.received is not None:
             fields["received"] = _brief(event.received)
+        for name, flights in (("sent", row.sent), ("received", row.arrived), ("taken", row.taken)) if told else ():
+            if flights:
+                fields[name] = "; ".join(
+                    f"{flight.message.brief()}{'' if flight.end == RECEIVED else f' ({flight.end})'}"
+                    for flight in flights)
+        if told and row.changes:
+            fields["changed"] = "; ".join(row.changes)
         if event.violated:
             fields["violated"] = ", ".join(sorted(event.violated))
         level = "warning" if event.violated else "info"
-        logger.msg(event.name, level=level, **fields)
+        logger.msg(row.label if told else event.name, level=level, **fields)
     return lines.getvalue().rstrip("\n")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from harness.render.changes import brief_message
 from harness.render.text import wrap
-from harness.render.timeline import UNDER_WAY, Flight, Row, Timeline, facts, verdict
+from harness.render.timeline import UNDER_WAY, Flight, Folded, Row, Timeline, facts, verdict
 
 LINE = 60
 """Characters of a line of a note or label."""
@@ -28,7 +28,10 @@ def write(timeline: Timeline) -> str:
         lines.append(f"  participant {name}" + (f" as {escape(column)}" if name != column else ""))
     across = ",".join(dict.fromkeys((names[timeline.columns[0]], names[timeline.columns[-1]])))
     lines.append(f"  Note over {across}: {_lines(f'{name} {value}' for name, value in facts(timeline))}")
-    for row in timeline.rows:
+    for row in timeline.shown():
+        if isinstance(row, Folded):
+            lines.append(f"  Note over {across}: {_lines([f'{row.rows[0].n} {row.label}'])}")
+            continue
         if row.n and row.n - 1 == timeline.fair_from:
             lines.append(f"  Note over {across}: {timeline.ending}")
         if row.n:
@@ -63,9 +66,17 @@ def _id(n: int, column: str) -> str:
 def _step(row: Row, names: dict[str, str]) -> list[str]:
     """The lines of one step: its arrow or note, then the messages that are lost in it."""
     label = f"{row.n} {row.label}"
-    sends = [f"sends {brief_message(f.message, f'to {f.dest}')}" for f in row.sent if f.ended_at != row.n]
+    told = row.telling is not None
+    sends = [f"{'holds' if told and f.held_at == row.n else 'sends'} {brief_message(f.message, f'to {f.dest}')}"
+             for f in row.sent if f.ended_at != row.n]
     sends += [f"holds {brief_message(f.message, f'to {f.dest}')}" for f in row.taken if f.ended_at != row.n]
-    if row.received is None:
+    if row.telling is not None:
+        lines = [_arrow(flight, "->>", f"{row.n}", names) for flight in (*row.arrived, *row.drawn)]
+        said = [*([row.telling.label] if row.telling.label else []), *sends, *row.changes]
+        if said or not lines:
+            first = f"{row.n} {said[0] if said else label}"
+            lines.append(f"Note over {names[row.column]}: {_lines([first, *said[1:]])}")
+    elif row.received is None:
         lines = [f"Note over {names[row.column]}: {_lines([label, *sends])}"]
     else:
         sign = "-->>" if row.received.reliable else "->>"
@@ -73,7 +84,7 @@ def _step(row: Row, names: dict[str, str]) -> list[str]:
         if sends:
             lines.append(f"Note over {names[row.column]}: {_lines([f'{row.n} {sends[0]}', *sends[1:]])}")
     for flight in (*row.taken, *row.sent):
-        if flight.ended_at == row.n and flight is not row.received:
+        if flight.ended_at == row.n and flight is not row.received and not flight.is_at_once:
             lines.append(_arrow(flight, "-x", f"{row.n} {flight.end}", names))
     return lines
 

@@ -14,6 +14,8 @@ from harness.render.svg_layout import (
     ACTION_CHAR,
     CAPTION,
     HEADING_CHAR,
+    LABEL_CHAR,
+    LEG,
     MARGIN,
     NODE,
     ROW,
@@ -47,16 +49,19 @@ def write(timeline: Timeline, inside: bool = False) -> str:
         f'<rect class="page" width="{layout.width:.0f}" height="{layout.height:.0f}"/>',
         *_head(timeline, layout, about[0][1]),
     ]
-    for row in timeline.rows:
+    rows = [row for row in timeline.rows if not row.is_minor]
+    for row in rows:
         parts += _ground(layout, row)
     for y in layout.dividers:
         parts += _divider(layout, y)
     for column in timeline.columns:
         parts += _lifeline(timeline, layout, column)
     for flight, track in zip(timeline.flights, layout.tracks, strict=True):
-        parts += _flight(timeline, layout, flight, track)
-    for row in timeline.rows:
-        parts += [*_step(layout, row), *_caption(layout, row)]
+        parts += _flight(timeline, layout, flight, track) if not flight.is_at_once else ()
+    for row in rows:
+        parts += [*_step(layout, row), *_caption(layout, row), *_legs(layout, row)]
+    for n, folded in layout.folded.items():
+        parts.append(_text(layout.text_left, layout.rows[n] + 4, f"{n} {folded.label}", "quiet"))
     return "\n".join([*parts, *_foot(timeline, layout), "</svg>"]) + "\n"
 
 
@@ -96,10 +101,10 @@ def _ground(layout: DiagramLayout, row: Row) -> list[str]:
     y = layout.rows[row.n] - ROW / 2
     lines = layout.captions[row.n]
     if not lines:
-        if row.n % 2:
+        if row.n % 2 or row.telling is not None:
             return []
         return [f'<rect class="band" x="0" y="{y:.1f}" width="{layout.width:.0f}" height="{ROW:.0f}"/>']
-    height = ROW + len(lines) * CAPTION + 2
+    height = ROW + LEG * len(row.drawn) + len(lines) * CAPTION + 2
     return [f'<rect class="bad" x="3" y="{y + 1:.1f}" width="{layout.width - 6:.0f}" height="{height:.1f}" rx="4"/>']
 
 
@@ -107,7 +112,7 @@ def _caption(layout: DiagramLayout, row: Row) -> list[str]:
     """Why the row is framed, on a ground of its own so that no line runs through it."""
     found = []
     for n, line in enumerate(layout.captions[row.n]):
-        y = layout.rows[row.n] + ROW / 2 + 10 + n * CAPTION
+        y = layout.rows[row.n] + ROW / 2 + LEG * len(row.drawn) + 10 + n * CAPTION
         wide = len(line) * ACTION_CHAR + 8
         found.append(f'<rect class="ground" x="{MARGIN - 4:.1f}" y="{y - 11:.1f}" width="{wide:.1f}" height="15"/>')
         found.append(_text(MARGIN, y, line, "why"))
@@ -144,6 +149,27 @@ def _segment(x: float, start: float, end: float, status: str) -> list[str]:
         return []
     css = "life paused" if status == "paused" else "life"
     return [_path(f"M{x:.1f},{start:.1f}V{end:.1f}", css)]
+
+
+def _legs(layout: DiagramLayout, row: Row) -> list[str]:
+    """The messages that were received at once, one below the other, each named above its line."""
+    found = []
+    for n, flight in enumerate(row.drawn):
+        y = layout.rows[row.n] + ROW / 2 + LEG * (n + 0.5)
+        x, to = layout.lanes[flight.source], layout.lanes[flight.dest]
+        full = brief_message(flight.message, f"{flight.message.source}->{flight.dest}")
+        way = 1 if to > x else -1
+        path = f"M{x:.1f},{y:.1f}H{to - way * 8:.1f}" if to != x else f"M{x:.1f},{y - 8:.1f}h24v8H{x + 8:.1f}"
+        way = -1 if to == x else way
+        room = layout.width - MARGIN - min(x, to) - 8
+        said = shorten(f"{flight.message.type} {message_fields(flight.message)}".strip(), int(room / LABEL_CHAR))
+        left = min(x, to) + 6 + (24 if to == x else 0)
+        ground = "ground" if row.began else "page"
+        found.append(f'<rect class="{ground}" x="{left - 1:.1f}" y="{y - 12:.1f}" '
+                     f'width="{len(said) * LABEL_CHAR + 2:.1f}" height="11"/>')
+        found += [_path(path, "flight", full), _path(f"M{to:.1f},{y:.1f}l{-way * 8},-4v8z", "head"),
+                  _text(left, y - 3, said, "label", full)]
+    return found
 
 
 def _flight(timeline: Timeline, layout: DiagramLayout, flight: Flight, track: float) -> list[str]:

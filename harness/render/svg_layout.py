@@ -13,10 +13,15 @@ from collections.abc import Mapping
 import attrs
 
 from harness.render.changes import message_fields
-from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, Flight, Row, Timeline, verdict
+from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, Flight, Folded, Row, Timeline, verdict
 
 ROW = 48.0
 """Height of a row."""
+LEG = 26.0
+"""Height of a message that is received at once, below its row."""
+LONGEST_LEG = 44
+FOLDED = 24.0
+"""Height of minor steps, all together."""
 CAPTION = 17.0
 """Height of a line of a caption below a row."""
 DIVIDER = 26.0
@@ -60,6 +65,8 @@ class DiagramLayout:
     """Per column, how many characters a label to its left and to its right may have."""
     edges: Mapping[str, tuple[float, float]]
     """Per column, where the tracks to its left and to its right end."""
+    folded: Mapping[int, Folded]
+    """By the first of them: minor steps."""
 
 
 def lay_out(timeline: Timeline, head: list[str], foot: list[str]) -> DiagramLayout:
@@ -80,7 +87,8 @@ def lay_out(timeline: Timeline, head: list[str], foot: list[str]) -> DiagramLayo
     head_lines = tuple(line for text in head for line in textwrap.wrap(text, wide))
     foot_lines = tuple(line for text in foot for line in textwrap.wrap(text, wide))
     top = MARGIN + 20 + len(head_lines) * CAPTION + 44
-    rows, dividers, captions, bottom = _rows(timeline, top, wide)
+    folded = {shown.rows[0].n: shown for shown in timeline.shown() if isinstance(shown, Folded)}
+    rows, dividers, captions, bottom = _rows(timeline, top, wide, folded)
     tracks = tuple(
         lanes[_source(number, flight)] + side * (FIRST_TRACK + NEXT_TRACK * track)
         for flight, side, track in zip(timeline.flights, sides, slots, strict=True)
@@ -88,7 +96,7 @@ def lay_out(timeline: Timeline, head: list[str], foot: list[str]) -> DiagramLayo
     height = bottom + 86 + len(foot_lines) * CAPTION + MARGIN
     return DiagramLayout(
         width, height, top, bottom, lanes, rows, dividers, captions, tracks, head_lines, foot_lines, text_left, room,
-        edges,
+        edges, folded,
     )
 
 
@@ -98,6 +106,8 @@ def _bands(
     """How far the tracks beside each lifeline reach, to the left (-1) and to the right (1)."""
     bands = {(name, side): NODE + 4 for name in timeline.columns for side in (-1, 1)}
     for flight, side, track in zip(timeline.flights, sides, slots, strict=True):
+        if flight.is_at_once:
+            continue
         at = (_source(number, flight), side)
         bands[at] = max(bands[at], FIRST_TRACK + NEXT_TRACK * (track + 1))
     return bands
@@ -138,7 +148,7 @@ def caption_of(timeline: Timeline, row: Row) -> list[str]:
 
 
 def _rows(
-    timeline: Timeline, top: float, wide: int
+    timeline: Timeline, top: float, wide: int, folded: Mapping[int, Folded]
 ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[tuple[str, ...], ...], float]:
     rows, dividers, captions = [], [], []
     at = top
@@ -146,8 +156,13 @@ def _rows(
         if row.n and row.n - 1 == timeline.fair_from:
             dividers.append(at + DIVIDER / 2)
             at += DIVIDER
+        if row.is_minor:
+            rows.append(at + FOLDED / 2)
+            at += FOLDED if row.n in folded else 0
+            captions.append(tuple[str, ...]())
+            continue
         rows.append(at + ROW / 2)
-        at += ROW
+        at += ROW + LEG * len(row.drawn)
         lines = tuple(line for text in caption_of(timeline, row) for line in textwrap.wrap(text, wide - 4))
         captions.append(lines)
         at += len(lines) * CAPTION + (6 if lines else 0)
@@ -175,6 +190,9 @@ def _track_numbers(timeline: Timeline, number: Mapping[str, int], sides: list[in
     free_from: dict[tuple[str, int], list[int]] = {}
     found = []
     for flight, side in zip(timeline.flights, sides, strict=True):
+        if flight.is_at_once:
+            found.append(0)
+            continue
         taken = free_from.setdefault((_source(number, flight), side), [])
         until = len(timeline.rows) if flight.ended_at is None else max(flight.ended_at, flight.sent_at + 1)
         track = next((n for n, free in enumerate(taken) if free <= flight.sent_at), len(taken))
@@ -187,6 +205,12 @@ def _zones(timeline: Timeline, number: Mapping[str, int]) -> list[float]:
     """The widths that labels need before the first lifeline, between each two, and after the last."""
     zones = [0.0] * (len(number) + 1)
     for flight in timeline.flights:
+        if flight.is_at_once:
+            ends = sorted((number[flight.source], number[flight.dest]))
+            if ends[1] - ends[0] < 2:
+                longest = len(f"{flight.message.type} {message_fields(flight.message)}")
+                zones[ends[0] + 1] = max(zones[ends[0] + 1], min(longest, LONGEST_LEG) * LABEL_CHAR + 12)
+            continue
         name, side = label_column(timeline, flight)
         gap = number[name] + (1 if side > 0 else 0)
         longest = max(len(flight.message.type), min(len(message_fields(flight.message)), FIELDS))

@@ -11,7 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.model import OPEN, Refusal, parts
 from harness.render.changes import SILENT, brief, brief_message
-from harness.render.timeline import DROPPED, LOST, MERGED, UNDER_WAY, Flight, Row, Timeline, facts, verdict
+from harness.render.timeline import (
+    DROPPED,
+    ENVIRONMENT,
+    LOST,
+    MERGED,
+    RECEIVED,
+    UNDER_WAY,
+    Flight,
+    Folded,
+    Row,
+    Timeline,
+    facts,
+    folded,
+    verdict,
+)
 
 NARROWEST = 40
 ROOM = 44
@@ -34,11 +48,17 @@ def write(timeline: Timeline, width: int) -> str:
         raise Refusal(f"a timeline needs a width of at least {NARROWEST} characters, not {width}")
     times = [_time(row) for row in timeline.rows if row.event.at_us is not None]
     page = Page(timeline.columns, timeline.properties, width, len(timeline.rows), max(map(len, times), default=0))
-    lines = [*_head(timeline, width), "", *_initial(timeline, width), "", *page.names({})]
-    for row in timeline.rows:
+    is_told = any(row.telling is not None for row in timeline.rows)
+    lines = [*_head(timeline, width), "", *(() if is_told else (*_initial(timeline, width), "")), *page.names({})]
+    named = 0
+    for row in timeline.shown():
+        if isinstance(row, Folded):
+            lines += page.minor(row)
+            continue
         if row.n and row.n - 1 == timeline.fair_from:
             lines.append(_rule(timeline.ending, width))
-        if row.n % REPEAT == 0 and row.n:
+        if row.n // REPEAT > named:
+            named = row.n // REPEAT
             lines += page.names(row.status)
         if row.n:
             lines += page.step(row)
@@ -47,6 +67,24 @@ def write(timeline: Timeline, width: int) -> str:
         lines.append(_rule(timeline.ending, width))
     lines += ["", *_foot(timeline, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def last_steps(
+    rows: Sequence[Row], lanes: Sequence[str], width: int, most: int, properties: Sequence[str] = ()
+) -> str:
+    """Return the last of some told steps as a timeline, `most` of those that matter, with what begins to fail."""
+    shown = [*folded(rows)]
+    matter = [n for n, row in enumerate(shown) if not isinstance(row, Folded)]
+    shown = shown[matter[-most] if len(matter) > most else 0 :]
+    acted = any(row.column == ENVIRONMENT for row in shown if isinstance(row, Row))
+    columns = tuple(dict.fromkeys((*lanes, *((ENVIRONMENT,) if acted else ()))))
+    page = Page(columns, (), width, max((row.n for row in rows), default=0), 0)
+    lines = page.names({})
+    for row in shown:
+        lines += page.minor(row) if isinstance(row, Folded) else page.step(row)
+        if isinstance(row, Row) and row.began:
+            lines += failing(properties, row, width)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 class Page:
@@ -85,8 +123,10 @@ class Page:
         """Return the lines of one step."""
         lane = self.lanes[row.column]
         start = min(lane, self.width - LEAST_ROOM)
-        body = wrap(row.label, self.width - start, "    ")
-        for detail in details(row):
+        shown = details(row)
+        told = shown.pop(0) if row.telling is not None and not row.telling.label and shown else row.label
+        body = wrap(told, self.width - start, "    ")
+        for detail in shown:
             body += [f"| {line}" for line in wrap(detail, self.width - start - 2, "   ")]
         beside = [f"{row.n:>{self.digits}} {self._holding(row)}"]
         if row.event.at_us is not None:
@@ -95,9 +135,16 @@ class Page:
         beside += [""] * (len(body) - len(beside))
         return [self._line(row.status, left, start, text) for left, text in zip(beside, body, strict=True)]
 
+    def minor(self, steps: Folded) -> list[str]:
+        """Return the lines of minor steps."""
+        first = steps.rows[0]
+        body = wrap(steps.label, self.width - self.gutter, "    ")
+        return [self._line(steps.rows[-1].status, f"{first.n:>{self.digits}}" if line is body[0] else "", self.gutter,
+                           line) for line in body]
+
     def _holding(self, row: Row) -> str:
         count = len(self.properties)
-        if not row.event.violated:
+        if not row.event.violated or not count:
             return self.all_hold
         return f"{count - len(row.event.violated)}/{count}".rjust(len(self.all_hold))
 
@@ -137,15 +184,26 @@ def details(row: Row, drawn: bool = False) -> list[str]:
     received = [f"<- {brief_message(row.received.message, row.received.message.source)}"] if row.received else []
     taken = [_arrow(row, flight, f"{flight.message.source}->{flight.dest}") for flight in row.taken]
     sent = [_arrow(row, flight, flight.dest) for flight in row.sent if not drawn or flight.copy_of is not None]
+    if row.telling is not None:
+        arrived = [] if drawn else [_arrow(row, flight, flight.dest) for flight in row.arrived]
+        return [*arrived, *sent, *taken, *row.changes]
     return [*([] if drawn else received), *taken, *sent, *row.changes]
 
 
 def _arrow(row: Row, flight: Flight, who: str) -> str:
+    if row.telling is not None and flight.message.source != row.column:
+        if flight.dest == row.column and flight.end == RECEIVED:
+            return f"<- {brief_message(flight.message, flight.message.source)}"
+        who = f"{flight.message.source}->{flight.dest}"
+        if flight.end == RECEIVED and flight.copy_of is None and flight.held_at is None:
+            return brief_message(flight.message, who)
     text = brief_message(flight.message, who)
     if flight.held_at == row.n:
         return f"~> {text} (held)"
     if flight.end in (LOST, DROPPED) and flight.ended_at == row.n:
         return f"x> {text} ({flight.end})"
+    if flight.held_at is not None and flight.ended_at == row.n and flight.held_at < row.n:
+        return f"-> {text} (was held since step {flight.held_at})"
     if flight.end == MERGED and flight.ended_at == row.n:
         return f"-> {text} (the same is already under way)"
     return f"-> {text}" + (" (a copy)" if flight.copy_of is not None else "")
@@ -183,8 +241,8 @@ def failing(properties: Sequence[str], row: Row, width: int) -> list[str]:
     held = [f"{numbers.get(name, '')} {name}" for name in violated if name not in row.began]
     lines = wrap(f"     {marks} still FAILS {', '.join(held)}", width, " " * 8) if held else []
     for name in row.began:
-        text = f"     {marks} FAILS {numbers.get(name, '')} {name}: {violated[name]}"
-        lines += wrap(text, width, " " * 8)
+        words = filter(None, (marks, "FAILS", str(numbers.get(name, "")), f"{name}: {violated[name]}"))
+        lines += wrap(f"     {' '.join(words)}", width, " " * 8)
     return lines
 
 

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
-from harness.model import Effects, Kind, Message, Model, Refusal, Step, Value, slot
+from harness.model import DELIVERED, Effects, Kind, Message, Model, Refusal, Step, Telling, Value, View, slot
 from harness.record import Event, History
 from harness.record.wording import counted
 from harness.render.changes import changes
@@ -38,10 +39,16 @@ class Flight:
     """For a duplicate: the step that sent the original."""
     reliable: bool = False
     """Whether it travels on a reliable link."""
+    is_minor: bool = False
 
     @property
     def dest(self) -> str:
         return self.message.dest
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether it was received in the step that sent it, as a told request or its answer may be."""
+        return self.end == RECEIVED and self.ended_at == self.sent_at
 
 
 @attrs.frozen
@@ -59,15 +66,30 @@ class Row:
     sent: tuple[Flight, ...]
     taken: tuple[Flight, ...]
     """Messages under way that this step dropped, lost or delayed."""
+    arrived: tuple[Flight, ...] = ()
+    """Messages under way that this step tells of as delivered."""
+    telling: Telling | None = None
 
     @property
     def n(self) -> int:
         return self.event.n
 
     @property
+    def is_minor(self) -> bool:
+        """Whether the row is folded away where only what matters is shown."""
+        return self.telling is not None and self.telling.is_minor and not self.began
+
+    @property
+    def drawn(self) -> tuple[Flight, ...]:
+        """The messages that were sent in the row and received at once."""
+        return tuple(flight for flight in self.sent if flight.is_at_once)
+
+    @property
     def label(self) -> str:
         """The step's name, its detail where no message says the same, and its operation or kind in brackets."""
         event = self.event
+        if self.telling is not None:
+            return self.telling.headline or event.action
         words = [event.name]
         shown = [flight.message for flight in (self.received, *self.sent, *self.taken) if flight is not None]
         if event.detail and not any(message.brief() == event.detail for message in shown):
@@ -102,6 +124,42 @@ class Timeline:
     def timed(self) -> bool:
         return bool(self.history.header["mode"] == "timed")
 
+    def shown(self) -> Iterator[Row | Folded]:
+        """Yield the rows, minor ones in a row as one."""
+        return folded(self.rows)
+
+
+def folded(rows: Iterable[Row]) -> Iterator[Row | Folded]:
+    """Yield rows, minor ones in a row as one."""
+    minor: list[Row] = []
+    for row in rows:
+        if row.is_minor:
+            minor.append(row)
+            continue
+        if minor:
+            yield Folded(tuple(minor))
+            minor = []
+        yield row
+    if minor:
+        yield Folded(tuple(minor))
+
+
+@attrs.frozen
+class Folded:
+    """Minor steps one after the other."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def label(self) -> str:
+        """How many there are, and of what."""
+        return f"... {counted(len(self.rows), 'step')}: {counts(row.label.partition(':')[0] for row in self.rows)}"
+
+
+def counts(words: Iterable[str]) -> str:
+    """Return how often each word is there, the most frequent first."""
+    return ", ".join(f"{count} {word}" if count > 1 else word for word, count in Counter(words).most_common())
+
 
 def check_typed(history: History) -> None:
     """Raise Refusal for a history that was read without its model, so that its values have no classes."""
@@ -111,25 +169,48 @@ def check_typed(history: History) -> None:
                 raise Refusal("this history was read without its model; read it with read_history(path, model)")
 
 
-def timeline_of(history: History, model: Model, fair_from: int | None = None) -> Timeline:
-    """Read a history with its model. Raises Refusal if it was read without it."""
+def timeline_of(history: History, model: Model, fair_from: int | None = None, whole: bool = False) -> Timeline:
+    """Read a history with its model; `whole` leaves nothing out as minor. Raises Refusal if it was read without it."""
     check_typed(history)
     flights = _Flights(model)
     rows: list[Row] = []
     state: dict[str, Value] = {}
     failing: set[str] = set()
+    lanes = model.addresses
     for event in history.events:
+        began = tuple(name for name in event.violated if name not in failing)
+        failing = set(event.violated)
+        telling = _telling(model, event, state)
+        if telling is not None:
+            lanes = max(lanes, telling.lanes, key=len)
+            rows.append(flights.tell(event, attrs.evolve(telling, is_minor=False) if whole else telling, began, whole))
+            state.update(event.writes)
+            continue
         column = column_of(event, model.addresses)
         changed = changes(state, event.writes) if event.n else ()
         state.update(event.writes)
         received, sent, taken = flights.follow(event, column, state)
-        began = tuple(name for name in event.violated if name not in failing)
-        failing = set(event.violated)
         status = {a: state[slot("gate", a)].status for a in model.addresses if slot("gate", a) in state}
         rows.append(Row(event, column, changed, began, status, received, sent, taken))
-    acted = any(row.column == ENVIRONMENT for row in rows[1:])
-    columns = (*model.addresses, *((ENVIRONMENT,) if acted or not model.addresses else ()))
+    acted = any(row.column == ENVIRONMENT and not row.is_minor for row in rows[1:])
+    columns = (*lanes, *((ENVIRONMENT,) if acted or not lanes else ()))
     return Timeline(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
+
+
+def told_rows(model: Model, tellings: Iterable[tuple[int, Telling]]) -> list[Row]:
+    """Return steps that are told, each with its number, as rows: what was sent before them is not known."""
+    flights = _Flights(model)
+    return [flights.tell(Event(n, None, "", str(Kind.INPUT), "", (), "", None, (), (), (), None, {}, {}), telling,
+                         (), whole=False) for n, telling in tellings]
+
+
+def _telling(model: Model, event: Event, before: Mapping[str, Value]) -> Telling | None:
+    """Return what a step shows, if its process tells it; that of a history from a file gets its input once more."""
+    told = event.told
+    if told is None and event.input is not None:
+        process = next(process for process in model.processes if process.name == event.process)
+        told = next((choice.step.told for choice in model.input_choices(process, View(before), event.input)), None)
+    return None if told is None else told()
 
 
 def column_of(event: Event, addresses: tuple[str, ...]) -> str:
@@ -164,11 +245,37 @@ class _Flights:
         hit = [fate.sent for fate in done.taken if fate.how in ("held", DROPPED, LOST) and fate.sent not in done.sent]
         return received, tuple(self._by_id[one.id] for one in done.sent), tuple(self._by_id[one.id] for one in hit)
 
-    def _launch(self, sent: SentMessage, column: str) -> None:
+    def tell(self, event: Event, telling: Telling, began: tuple[str, ...], whole: bool) -> Row:
+        """Note the messages that an event tells of, and return its row."""
+        done = self._in_flight.tell(event.n, telling)
+        for one in done.sent:
+            self._launch(one, one.message.source, not whole and one.is_minor)
+        arrived, hit = [], []
+        for fate in done.taken:
+            flight = self._by_id[fate.sent.id]
+            if fate.how == "held":
+                flight.held_at = event.n
+                hit.append(flight)
+            elif fate.how == DELIVERED:
+                flight.end, flight.ended_at = RECEIVED, event.n
+                arrived += [flight] if fate.sent not in done.sent else []
+            elif fate.how in ENDS:
+                flight.end, flight.ended_at = fate.how, event.n
+                hit.append(flight)
+        sent = tuple(self._by_id[one.id] for one in done.sent)
+        hit = [flight for flight in hit if flight not in sent]
+        status = {name: gate.status for name, gate in telling.gates.items()}
+        column = telling.lane if telling.lane in telling.lanes else ENVIRONMENT
+        return Row(event, column, telling.changed, began, status, None,
+                   tuple(flight for flight in sent if not flight.is_minor), tuple(hit),
+                   tuple(flight for flight in arrived if not flight.is_minor), telling)
+
+    def _launch(self, sent: SentMessage, column: str, is_minor: bool = False) -> None:
         original = self._by_id[sent.copy_of] if sent.copy_of is not None else None
         copy_of = original.sent_at if original is not None else None
-        flight = Flight(sent.message, column, sent.sent_at, copy_of=copy_of, reliable=sent.reliable)
-        self.all.append(flight)
+        flight = Flight(sent.message, column, sent.sent_at, copy_of=copy_of, reliable=sent.reliable, is_minor=is_minor)
+        if not is_minor:
+            self.all.append(flight)
         self._by_id[sent.id] = flight
 
 

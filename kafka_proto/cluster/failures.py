@@ -10,11 +10,11 @@ from itertools import takewhile
 
 import attrs
 
-from harness.model import Local, Turn, Value, durable, survivor
+from harness.model import FrozenMap, Local, Turn, Value, durable, survivor
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController
 from kafka_proto.broker.logs.local import LocalLog
-from kafka_proto.broker.parts import REPLICA, Records
+from kafka_proto.broker.parts import METADATA, REPLICA, Records
 from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
 from kafka_proto.errors import Error
 from kafka_proto.replication.controller import CONTROLLER
@@ -58,6 +58,15 @@ class Told:
     """KIP-966: who led last, while nobody leads and nobody is in sync."""
 
 
+@attrs.frozen
+class Leadership:
+    """Who leads a partition, in which epoch, and who is in sync; empty where nobody leads."""
+
+    leader: str
+    epoch: int
+    isr: tuple[str, ...]
+
+
 class FailingBrokers(RunningActors):
     """Brokers whose partitions have replicas, and the controller that elects their leaders."""
 
@@ -74,6 +83,22 @@ class FailingBrokers(RunningActors):
         """Partitions whose replicas need not agree: an unclean election or a disk has lost records of theirs."""
         self._checkpoint: Mapping[str, Local] = {}
         self._checkpointed = now // CHECKPOINT_MS
+        self._led: tuple[tuple[object, tuple[str, ...]], FrozenMap[str, Leadership]] | None = None
+
+    @property
+    def led(self) -> FrozenMap[str, Leadership]:
+        """Return who leads each partition, as the controller knows it."""
+        by = self._states[CONTROLLER] if self.is_replicated else self._states[self.brokers[0]][METADATA].known
+        mine = by, tuple(self._replicas)
+        if self._led is None or self._led[0][0] is not mine[0] or self._led[0][1] != mine[1]:
+            self._led = mine, FrozenMap((p, self._led_by(p)) for p in self._replicas)
+        return self._led[1]
+
+    def _led_by(self, p: str) -> Leadership:
+        if not self.is_replicated:
+            return Leadership(self.brokers[0], self.known(self.brokers[0], p).leader_epoch, self.brokers)
+        quorum = self._quorum(p)
+        return Leadership(quorum.leader or "", quorum.leader_epoch, self.in_sync(p))
 
     @property
     def is_replicated(self) -> bool:

@@ -48,6 +48,8 @@ class RunningActors:
         """Whether markers stay on their way, whatever their links."""
         self.held: list[Message] = []
         """What is on its way and does not arrive, in the order in which it was sent."""
+        self.marked: list[Request] = []
+        """The markers that have arrived, until the driver takes note."""
         self.written: list[tuple[str, Error]] = []
         """What partitions answered to markers of the coordinators."""
         self.down: frozenset[str] = frozenset()
@@ -243,6 +245,8 @@ class RunningActors:
             self._unanswered.pop((dest, message.correlation), None)
             if isinstance(message.response, requests.WriteTxnMarkersResponse):
                 self.written += message.response.errors.items()
+        if source in self._actors and marks(message):
+            self.marked.append(message)
         return self._taken(message)
 
     def _taken(self, message: Message) -> tuple[Message, ...]:

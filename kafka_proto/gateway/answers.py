@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.cluster import guarantees
@@ -15,7 +16,17 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, LastRead, Ledger, Observed, Phase, producer_of
+from kafka_proto.gateway.observed import (
+    NOBODY,
+    AcknowledgedBatch,
+    Heard,
+    LastRead,
+    Ledger,
+    Observed,
+    Phase,
+    Reading,
+    producer_of,
+)
 from kafka_proto.gateway.records import BatchHeader, read_header, split
 from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
@@ -108,13 +119,22 @@ def reads(request: WireRequest, response: Fields) -> Iterator[tuple[str, ReadRec
 
 
 def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9; and R5: the furthest that a consumer is sent is noted."""
+    """P4 and P9; what each reader has got is noted, and for R5 the furthest that any of them has."""
     for name, got in reads(request, response):
         last, known = got.batches[-1], seen.reads.get(name)
         if known is None or known.offset < last.base_offset:
             seen = attrs.evolve(seen, reads=seen.reads.set(name, LastRead(last.base_offset, last.crc)))
-        seen = read(seen, name, got)
+        seen = read(_reading(seen, request.client_id or NOBODY, name, got), name, got)
     return seen
+
+
+def _reading(seen: Observed, client: str, name: str, got: ReadRecords) -> Observed:
+    first, last = got.batches[0].base_offset, got.batches[-1]
+    end = last.base_offset + last.last_offset_delta + 1
+    mine = seen.reading.get(client, FrozenMap())
+    known = mine.get(name, Reading(first, end, got.is_committed))
+    now = Reading(min(known.first, first), max(known.end, end), got.is_committed)
+    return attrs.evolve(seen, reading=seen.reading.set(client, mine.set(name, now)))
 
 
 def read(seen: Observed, name: str, got: ReadRecords) -> Observed:

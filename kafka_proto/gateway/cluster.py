@@ -305,6 +305,17 @@ class KafkaCluster:
         self._recording.write(path)
         return f"kafka-proto replay {shlex.quote(str(path))}"
 
+    def report(self, path: Path) -> str:
+        """End the cluster and write its session's trail; return its last steps, and the commands that open it.
+
+        If it violates what the test did not expect, a shorter trail that does so is written beside it.
+        """
+        from kafka_proto.gateway import report  # with what replays and draws, only for a test that fails
+
+        self._end()
+        return report.left(self._recording, path, next(
+            (name for name in self._host.problems() if name not in (*self._expected, *self.explained())), None))
+
 
 class KafkaProxy(KafkaCluster):
     """A proxy in front of another cluster: `with KafkaProxy("127.0.0.1:9092") as proxy: ...`.

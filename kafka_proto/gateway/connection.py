@@ -71,6 +71,8 @@ class Connection:
         self.software = ""
         """Name and version of the client, as it says from version 3 of ApiVersions on."""
         self.is_closed = False
+        self.client_id: str | None = None
+        """As its last request says it."""
 
     @property
     def open_requests(self) -> tuple[WireRequest, ...]:
@@ -138,6 +140,7 @@ class Connection:
         if self._names is not None and topic_ids.goes_by_id(request.api_key, request.version):
             topic_ids.add_names(request.message, self._names)
         self._next += 1
+        self.client_id = request.client_id
         self._under_way.append(_Answer(request))
         return request
 

@@ -17,6 +17,8 @@ from kafka_proto.gateway.inputs import OF_BROKERS, STOPPING, Injected
 FOREVER = -1
 NO_CONNECTION = -1
 """The answers of this connection are not delivered."""
+LOST = ("lost",)
+"""The fault of an answer that is not delivered."""
 Token = tuple[int, int]
 """A connection and the number of its request: the client to answer."""
 
@@ -41,6 +43,8 @@ class Held:
     until: int
     broker: int
     connection: int
+    client: int
+    """The connection that they came on."""
     requests: tuple[tuple[WireRequest, str], ...]
 
 
@@ -60,6 +64,11 @@ class FaultsUnderWay:
         found = (rule.fault for rule, is_it in zip(rules, about, strict=True)
                  if is_it and rule.fault.nth in (0, rule.seen))
         return attrs.evolve(self, rules=rules), tuple(found)
+
+    def without(self, number: int) -> FaultsUnderWay:
+        """Return the faults without one; what it holds back stays."""
+        return attrs.evolve(self, rules=tuple(rule for rule in self.rules if rule.fault.number != number),
+                            lasting=tuple(fault for fault in self.lasting if fault.number != number))
 
     def of_broker(self, broker: int) -> tuple[Injected, ...]:
         """Return the faults that keep a broker from taking requests."""
@@ -112,7 +121,10 @@ class ServedConnection:
 
 @attrs.frozen(eq=False)
 class Exchanged:
-    """A request that a connection's broker looks at, with the faults that hit it; or what is answered to it."""
+    """A request that a connection's broker looks at, with the faults that hit it; or what is answered to it.
+
+    One that was held back is looked at twice: then it is `held` or, if its client has given up, `late`.
+    """
 
     connection: int
     broker: int
@@ -120,6 +132,13 @@ class Exchanged:
     transaction: str
     faults: tuple[str, ...] = ()
     answer: Fields | None = None
+    has_come: bool = False
+    """Whether it only came: it is looked at when those before it are answered."""
+
+    @property
+    def is_again(self) -> bool:
+        """Whether it was looked at before, and held back."""
+        return self.faults in (("held",), ("late",))
 
 
 def name_of(request: WireRequest) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
+from harness.model import FrozenMap
+from kafka_proto.broker.messages import Request
+from kafka_proto.cluster.failures import Leadership
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
@@ -60,7 +63,7 @@ class Front(ABC):
         self.said: list[str] = []
         """The subject of the last input, in words."""
         self.exchanged: list[Exchanged] = []
-        """What brokers were asked and answered in the last input."""
+        """What came, and what brokers were asked and answered, in the last input."""
         self.clients: dict[int, ServedConnection] = {}
         self.software: set[str] = set()
         """Of clients that sent something in a transaction: names with versions."""
@@ -83,6 +86,16 @@ class Front(ABC):
     @abstractmethod
     def brokers(self) -> Brokers:
         """Return the state of the brokers that properties are about."""
+
+    @property
+    def led(self) -> FrozenMap[str, Leadership]:
+        """Return who leads each partition, as far as that is known."""
+        return FrozenMap()
+
+    @property
+    def marked(self) -> Sequence[Request]:
+        """Return the markers that arrived in the last input, as far as that is known."""
+        return ()
 
     @abstractmethod
     def _pass_time(self, now: int) -> None:
@@ -158,6 +171,8 @@ class Front(ABC):
                 if client.transactions[event.number] != NOBODY:
                     self.software.add(client.connection.software)
                 client.waiting.append(event)
+                came = Exchanged(number, client.broker, event, client.transactions[event.number], has_come=True)
+                self.exchanged.append(came)
         self._go_on(number, outputs)
 
     def _arrived(self, request: WireRequest) -> str:
@@ -189,7 +204,7 @@ class Front(ABC):
         elif "delay" in kinds:
             fault = kinds["delay"]
             until = FOREVER if fault.for_ms is None else self.now + fault.for_ms
-            held = Held(fault.number, until, client.broker, number, ((request, transaction),))
+            held = Held(fault.number, until, client.broker, number, number, ((request, transaction),))
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, held))
         elif "answer" in kinds:
             error = Error[kinds["answer"].error or ""]
@@ -220,8 +235,8 @@ class Front(ABC):
 
     def _begin(self, fault: Injected, outputs: list[Output]) -> None:
         """Begin a fault."""
-        other = f" b{fault.other}" if fault.other else ""
-        self.said.append(f"{fault.kind} {fault.request or fault.partition or f'b{fault.broker}'}{other}")
+        about = fault.request or fault.partition or f"b{fault.broker}"
+        self.said.append(f"{fault.kind} {about} b{fault.other}" if fault.other else f"{fault.kind} {about}")
         if fault.kind in OF_REQUESTS:
             self.faults = attrs.evolve(self.faults, rules=(*self.faults.rules, RequestFault(fault)))
             return
@@ -239,9 +254,7 @@ class Front(ABC):
     def _end(self, number: int, outputs: list[Output]) -> None:
         """End a fault, whatever it is."""
         ended = [fault for fault in self.faults.lasting if fault.number == number]
-        self.faults = attrs.evolve(
-            self.faults, rules=tuple(rule for rule in self.faults.rules if rule.fault.number != number),
-            lasting=tuple(fault for fault in self.faults.lasting if fault.number != number))
+        self.faults = self.faults.without(number)
         for fault in ended:
             goes_on = not fault.other and not self.faults.of_broker(fault.broker)
             if fault.kind == "pause" and goes_on:  # it answers what waits in its sockets before it hears the others
@@ -271,7 +284,9 @@ class Front(ABC):
         for each in sorted(free, key=lambda each: each.connection == NO_CONNECTION):
             is_late = each.connection == NO_CONNECTION
             for request, transaction in each.requests:
-                self.said.append(f"{'late' if is_late else 'held'} {words_of(request, transaction)}")
+                how = ("late",) if is_late else ("held",)
+                self.said.append(f"{how[0]} {words_of(request, transaction)}")
+                self.exchanged.append(Exchanged(each.client, each.broker, request, transaction, how))
                 if not is_late or request.api_key != apis.FETCH:
                     self._ask(each.broker, request, transaction, (each.connection, request.number), outputs)
             self._go_on(each.connection, outputs)
@@ -290,7 +305,7 @@ class Front(ABC):
             stalled = [(held.number, held.until)]
         if stalled and requests:
             kept = tuple((request, client.transactions.get(request.number, NOBODY)) for request in requests)
-            late = Held(*stalled[-1], client.broker, NO_CONNECTION, kept)
+            late = Held(*stalled[-1], client.broker, NO_CONNECTION, number, kept)
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, late))
         self._forget(number, outputs)
 

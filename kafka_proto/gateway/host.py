@@ -5,23 +5,26 @@ Each input has its time with it; brokers come to rest before the next one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from harness.model import FrozenMap
+from kafka_proto.broker.messages import Request
 from kafka_proto.broker.versions import BrokerVersion, version_of
+from kafka_proto.cluster.failures import Leadership
 from kafka_proto.cluster.running import RunningCluster
+from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
-from kafka_proto.gateway.apis import OF_GROUPS, TABLE
+from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.applications import watched
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import replication_of
 from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Handling, Waits
-from kafka_proto.gateway.faults import FOREVER, Exchanged, Token
+from kafka_proto.gateway.faults import FOREVER, LOST, Exchanged, Token
 from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.injected_errors import with_error
 from kafka_proto.gateway.inputs import (
@@ -85,9 +88,18 @@ class Host(Front):
     @property
     def brokers(self) -> Brokers:
         return Brokers(FrozenMap(self.cluster.served), FrozenMap(self.cluster.entries), self.cluster.marking,
-                       self.cluster.offsets)
+                       self.cluster.offsets, self.cluster.led)
+
+    @property
+    def led(self) -> FrozenMap[str, Leadership]:
+        return self.cluster.led
+
+    @property
+    def marked(self) -> Sequence[Request]:
+        return self.cluster.marked
 
     def take(self, given: Input) -> list[Output]:
+        self.cluster.marked = []
         outputs = super().take(given)
         self.observed = looked_at(self.observed, self.cluster, given)
         return outputs
@@ -133,7 +145,7 @@ class Host(Front):
     def _taken(self, each: UnderWay) -> tuple[Any, ...]:
         """Take the answers; a coordinator of groups that has not read their log says that it loads."""
         answers: tuple[Any, ...] = tuple(self.cluster.answers.pop(number) for number in each.asked)
-        if each.request.api_key not in OF_GROUPS or not each.here.loads_groups:
+        if each.request.api_key not in apis.OF_GROUPS or not each.here.loads_groups:
             return answers
         return tuple(attrs.evolve(answer, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
                      if answer.error is Error.NOT_COORDINATOR else answer for answer in answers)
@@ -158,6 +170,8 @@ class Host(Front):
         if client is None or client.asked is None or client.asked.number != place:
             return
         if client.loses or isinstance(done, Closing):
+            self.exchanged.append(Exchanged(number, client.broker, each.request, each.here.transaction, LOST,
+                                            None if isinstance(done, Closing) else done.value))
             self._close(number, str(done) if isinstance(done, Closing) else "a fault lost the answer", outputs)
             return
         if done.value is not None:

@@ -28,7 +28,7 @@ def told(host: Front, see: Callable[[Input, list[Output]], None]) -> Callable[[I
         elif isinstance(given, Injected | Ended):
             begins = isinstance(given, Injected)
             tell("fault begins" if begins else "fault ends", "warning", fault=given.number, what=" ".join(host.said))
-        for each in host.exchanged:
+        for each in (each for each in host.exchanged if not (each.has_come or each.is_again)):
             tell("request" if each.answer is None else "answer", **fields_of(each))
         for output in outputs:
             if isinstance(output, Close):

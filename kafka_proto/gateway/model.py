@@ -28,15 +28,14 @@ from harness.model import (
     canonical_bytes,
 )
 from kafka_proto.broker.ghosts import Cause, SentRecords
-from kafka_proto.broker.group.coordinator import OffsetRecord
+from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.codec import api_name
-from kafka_proto.gateway.front import Front
-from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
-from kafka_proto.gateway.proxy import ProxyHost
+from kafka_proto.gateway.shown import logs
+from kafka_proto.gateway.story import Told, ToldHost, ToldProxy
 from kafka_proto.log.chunks import NOTHING, Chunks
 
 NAME = "gateway"
@@ -55,22 +54,23 @@ class Slots:
 SLOTS = tuple(field.name for field in attrs.fields(Slots))
 
 
-def slots_of(inputs: Chunks[Input], host: Front) -> Slots:
+def slots_of(inputs: Chunks[Input], host: Told) -> Slots:
     """Return a host that has taken some inputs as a value."""
     return Slots(inputs, host.observed, host.brokers)
 
 
-def started(given: Started | Fronted) -> Front:
+def started(given: Started | Fronted) -> Told:
     """Return the host that a session starts with. Raises Refusal for an unknown release or level."""
-    if isinstance(given, Fronted):
-        return ProxyHost(given)
     try:
-        return Host(given.settings, given.topics, given.now)
+        host = (ToldProxy(given) if isinstance(given, Fronted) else
+                ToldHost(given.settings, given.topics, given.now))
     except ValueError as error:
         raise Refusal(str(error)) from None
+    host.begun(given)
+    return host
 
 
-def host_of(inputs: Chunks[Input]) -> Front:
+def host_of(inputs: Chunks[Input]) -> Told:
     """Return a host that has taken some inputs."""
     first = inputs[0]
     assert isinstance(first, Started | Fronted)
@@ -100,7 +100,7 @@ class Gateway(Process):
     name = NAME
 
     def __init__(self) -> None:
-        self._last: tuple[Chunks[Input], Front] = NOTHING, Host(Settings(), {})
+        self._last: tuple[Chunks[Input], Told] = NOTHING, ToldHost(Settings(), {})
         """A host and its inputs so far: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
@@ -112,13 +112,16 @@ class Gateway(Process):
         if isinstance(value, Started | Fronted):
             host = started(value)
         else:
-            host = self._last[1] if self._last[0] is inputs else host_of(inputs)
+            is_last = self._last[0] is inputs or self._last[0] == inputs
+            host = self._last[1] if is_last else host_of(inputs)
             outputs = host.take(value)
+        assert host.taken is not None
+        told = host.taken.telling
         after = slots_of(inputs.add(value), host)
         self._last = after.inputs, host
         writes = tuple((name, getattr(after, name)) for name in SLOTS if getattr(after, name) != view[name])
         action, args = step_name(value, outputs)
-        yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT)
+        yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT, told=told)
 
 
 def build(
@@ -128,8 +131,8 @@ def build(
     start = Slots()
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(),
-        sizes=sizes, settings=settings,
-        types=types_in(Slots, OffsetRecord, SentRecords, Cause, *typing.get_args(Input)),
+        sizes=sizes, settings=settings, logs=logs, tells=True,
+        types=types_in(Slots, OffsetRecord, GroupMetadata, SentRecords, Cause, *typing.get_args(Input)),
     )
 
 

@@ -88,6 +88,15 @@ class Heard:
 
 
 @attrs.frozen
+class Reading:
+    """From which offset up to which a client was sent records of a partition, and whether only committed ones."""
+
+    first: int
+    end: int
+    committed: bool
+
+
+@attrs.frozen
 class Observed:
     """All of it. Keys of producers are their ids as text."""
 
@@ -103,12 +112,19 @@ class Observed:
     """By partition: the furthest that a consumer was sent."""
     watched: Watched | None = attrs.field(default=None, metadata=absent_if_none())
     """The applications that are to process each input exactly once."""
+    clients: tuple[str, ...] = ()
+    """The ids of clients in the order in which they came."""
+    reading: FrozenMap[str, FrozenMap[str, Reading]] = FrozenMap()
+    """By client and partition."""
 
 
 def arrived(seen: Observed, request: WireRequest) -> tuple[Observed, str]:
     """Return the transaction that a request of a client is of, as it arrives."""
     if seen.watched is not None:
         seen = attrs.evolve(seen, watched=asked(seen.watched, request))
+    client = request.client_id or NOBODY
+    if client not in seen.clients:
+        seen = attrs.evolve(seen, clients=(*seen.clients, client))
     owner = producer_of(request)
     if owner is None:
         return seen, NOBODY

@@ -17,6 +17,7 @@ from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMeta
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.coordinator import Offsets
 from kafka_proto.cluster import guarantees, served_replicas
+from kafka_proto.cluster.failures import Leadership
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway.answers import violated
 from kafka_proto.gateway.apis.records import as_bytes
@@ -40,6 +41,8 @@ class Brokers:
     """Transactional ids whose markers are on their way."""
     offsets: Offsets = Offsets()
     """What the coordinator of groups knows."""
+    led: FrozenMap[str, Leadership] = FrozenMap()
+    """Who leads each partition, as the controller knows it; no property is about that."""
 
 
 Check = Callable[[Observed, Brokers], Reason]

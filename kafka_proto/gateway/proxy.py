@@ -21,7 +21,7 @@ from kafka_proto.gateway.answers import FENCED, ReadRecords, answered, fenced, r
 from kafka_proto.gateway.codec import NO_ID, Fields, FrameReader, Malformed, framed, structures
 from kafka_proto.gateway.connection import WireRequest, is_unanswered, read_response
 from kafka_proto.gateway.context import AskedBroker
-from kafka_proto.gateway.faults import NO_CONNECTION, Exchanged, Token
+from kafka_proto.gateway.faults import LOST, NO_CONNECTION, Exchanged, Token
 from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.injected_errors import with_error
 from kafka_proto.gateway.inputs import (
@@ -216,6 +216,7 @@ class ProxyHost(Front):
         if client is None or client.asked is None or client.asked.number != place:
             return
         if client.loses:
+            self.exchanged.append(Exchanged(number, client.broker, request, transaction, LOST, fields))
             self._close(number, "a fault lost the answer", outputs)
             return
         self._note(request, transaction, fields)

@@ -28,6 +28,7 @@ from kafka_proto.gateway.server import (
     running,
     wall_clock_ms,
 )
+from kafka_proto.gateway.story import ToldProxy
 
 SPARE = 3
 """Ports for brokers that join while a session runs."""
@@ -126,7 +127,8 @@ async def proxying(
     ports = tuple(first + place if first else 0 for place in range(count + SPARE))
     here, listeners = await listening(attrs.evolve(settings, ports=ports), listen)
     given = Fronted(attrs.evolve(here, ports=here.ports[:count]), *upstream, here.ports[count:], wall_clock_ms())
-    proxy = ProxyHost(given)
+    proxy = ToldProxy(given)
+    proxy.begun(given)
     server = ProxyServer(proxy, watch(proxy, given), wall_clock_ms)
     try:
         await server.ask(before(proxy), is_needed=True)

@@ -3,8 +3,8 @@
 Every pytest run loads it, by the entry point `pytest11`. The mark takes what `KafkaCluster` takes, as in
 `@pytest.mark.kafka_cluster({"orders": 2}, brokers=3)`, and `seeds`: the test is run so often, each time with the faults
 of another seed, until one fails. A test that fails for what happened, or for anything else, in
-its setup, its call or its teardown, leaves its session as a trail, and the report has the command that replays it. One
-that is interrupted has no report: then the command stands in the summary.
+its setup, its call or its teardown, leaves its session as a trail; the report has its last steps and the commands that
+open it and replay it. One that is interrupted has no report: then the command stands in the summary.
 """
 
 from __future__ import annotations
@@ -149,18 +149,23 @@ def _keeping(item: pytest.Item, when: str) -> Iterator[None]:
     except BaseException as error:
         cluster = item.stash.get(CLUSTER, None)
         if cluster is not None:
-            command = _kept(item, cluster)
-            item.add_report_section(when, FIXTURE, command)
-            if isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
-                item.config.stash.setdefault(LEFT, []).append(command)
+            is_interrupted = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
+            said = _kept(item, cluster, in_short=is_interrupted)
+            item.add_report_section(when, FIXTURE, said)
+            if is_interrupted:
+                item.config.stash.setdefault(LEFT, []).append(said)
         raise
 
 
-def _kept(item: pytest.Item, cluster: KafkaCluster) -> str:
-    """Write a session's trail, and return the command that replays it; no other seed of the test is run."""
+def _kept(item: pytest.Item, cluster: KafkaCluster, in_short: bool = False) -> str:
+    """Write a session's trail, and return what to say of it; no other seed of the test is run.
+
+    `in_short` it is the command that replays it, else its end and a shorter trail, too.
+    """
     mark = item.get_closest_marker(FIXTURE)
     if mark is not None and SEEDS in mark.kwargs:
         item.config.stash.setdefault(FAILED, {}).setdefault(_without_seed(item), item.name)
     folder = Path(item.config.getoption("--harness-out", "out"))
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", item.nodeid.replace("/", "-")).strip("-")
-    return cluster.write_trail(folder / f"{name}.trail.jsonl")
+    path = folder / f"{name}.trail.jsonl"
+    return cluster.write_trail(path) if in_short else cluster.report(path)

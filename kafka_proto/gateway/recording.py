@@ -5,14 +5,19 @@ This and `random_plans` are the gateway's doors to the harness: a server is a dr
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 
-from harness.model import NO_FAULTS, Refusal, Step
+from harness.model import NO_FAULTS, Refusal, Step, Telling
 from harness.record import Chosen, ChosenInput, SpooledChoices, Trail
 from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Started
 from kafka_proto.gateway.model import NAME, step_name
 from kafka_proto.gateway.properties import NAMES
+from kafka_proto.gateway.story import TakenInput, Told
+
+MOST_TOLD = 400
+"""Steps that are kept to be told."""
 
 
 class Recording:
@@ -21,6 +26,7 @@ class Recording:
     def __init__(self, host: Front, started: Started | Fronted) -> None:
         self._host = host
         self._choices = SpooledChoices()
+        self._last = deque[TakenInput](maxlen=MOST_TOLD)
         self.see(started, [])
 
     def see(self, given: Input, outputs: list[Output]) -> None:
@@ -28,6 +34,13 @@ class Recording:
         action, args = step_name(given, outputs)
         label = Step(action, args, detail=", ".join(self._host.said)).label
         self._choices.append(Chosen(label, input=ChosenInput.of(NAME, given)))
+        if isinstance(self._host, Told) and self._host.taken is not None:
+            self._last.append(self._host.taken)
+
+    @property
+    def last(self) -> list[tuple[int, Telling]]:
+        """Return the last steps with their numbers, from 1, as they are told."""
+        return [(taken.number + 1, taken.telling()) for taken in self._last]
 
     def trail(self, scenario: str | None = None) -> Trail:
         """Return the trail so far, with the first property that it violates."""

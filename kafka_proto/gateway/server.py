@@ -39,6 +39,7 @@ from kafka_proto.gateway.inputs import (
     Write,
 )
 from kafka_proto.gateway.plans import read_plan, written
+from kafka_proto.gateway.story import Told, ToldHost
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -254,7 +255,7 @@ async def listening(settings: Settings, address: str | None = None) -> tuple[Set
     return attrs.evolve(settings, ports=tuple(each.socket.getsockname()[1] for each in listeners)), listeners
 
 
-Watch = Callable[[Front, Started | Fronted], Seen]
+Watch = Callable[[Told, Started | Fronted], Seen]
 """Is handed the host before anything comes, and returns the observer of every input."""
 
 
@@ -287,7 +288,8 @@ async def serving(
     Host(settings, {})  # refuses a release and level before anything is listened on
     here, listeners = await listening(settings, listen)
     started = Started(here, FrozenMap(topics), wall_clock_ms())
-    host = Host(here, started.topics, started.now)
+    host = ToldHost(here, started.topics, started.now)
+    host.begun(started)
     server = Server(host, watch(host, started), wall_clock_ms)
     async with running(server, listeners, faults) as nursery:
         yield server, nursery, addresses(here)

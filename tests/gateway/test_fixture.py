@@ -52,7 +52,7 @@ def test_offsets_outside_the_transaction_are_found(tmp_path: Path) -> None:
     done = examples(tmp_path, "test_offsets.py")
     assert "1 failed, 1 passed" in done.stdout, done.stdout
     assert "test_each_order_is_paid_once[False]" in done.stdout and "kafka-proto replay" in done.stdout
-    (path,) = tmp_path.iterdir()
+    (path,) = (path for path in tmp_path.iterdir() if ".short." not in path.name)
     assert "ExactlyOnce is violated: orders-0 offset 0 was skipped" in done.stdout
     assert replay_plain(read_trail(path)).verdict.violated == "ExactlyOnce", "no property of Kafka's is violated"
 
@@ -86,10 +86,16 @@ def test_tx_01_is_shown_with_librdkafka_on_the_newest_release(tmp_path: Path) ->
     assert done.returncode == 1, done.stdout
     for name in ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"):
         assert f"{name} is violated: " in done.stdout
-    (path,) = tmp_path.iterdir()
+    short, path = sorted(tmp_path.iterdir())
     (command,) = {line.strip() for line in done.stdout.splitlines() if line.strip().startswith("kafka-proto replay")}
     assert command == f"kafka-proto replay {path}"
-    assert replayed([path])[0]["verdict"]["violated"] == "MarkerAttribution"
+    for each in (path, short):
+        assert replayed([each])[0]["verdict"]["violated"] == "MarkerAttribution"
+    has, had = (len(read_trail(each).choices) for each in (short, path))
+    assert has < had / 2 and f"MarkerAttribution in {has} steps of {had}:\n" in done.stdout
+    ended = done.stdout.partition("the end of the session:")[2]
+    assert "<- b1 Fetch: ok orders-1=[@0 b; ABORT; @2 y; ABORT]" in ended and "LeaveGroup group=billing" in ended
+    assert f"kafka-proto demo {path}\n" in ended and f"kafka-proto demo {short}\n" in ended
 
 
 def replayed(paths: list[Path]) -> list[dict[str, Any]]:

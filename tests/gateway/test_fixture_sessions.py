@@ -120,14 +120,16 @@ def _failing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_test_that_fails_leaves_its_session(name: str, failing: tuple[Path, str]) -> None:
-    """The trail has what the client asked, and replays; the report has the command for that, once."""
+    """The trail has what the client asked, and replays; the report has the end of it, and the commands, once each."""
     folder, said = failing
     when = BODIES[name][2]
     path = trail_of(folder, "test_failing.py", f"test_fails_{name}")
     parts = re.split(r"^_+ (?:ERROR at \w+ of )?test_fails_(\w+) _+$", said, flags=re.MULTILINE)
     (report,) = [text for title, text in zip(parts[1::2], parts[2::2], strict=True) if title == name]
     command = f"kafka-proto replay left/{path.name}"
-    assert re.findall(rf"-+ Captured kafka_cluster {when} -+\n(.*)\n", report) == [command]
+    (section,) = re.findall(rf"-+ Captured kafka_cluster {when} -+\n(.*?\n{command})\n", report, flags=re.DOTALL)
+    assert section.startswith("the end of the session:\n") and re.search(r"\n +2 +\.\.\. \d steps: .*Metadata", section)
+    assert f"kafka-proto demo left/{path.name}\nkafka-proto show left/{path.name}\n" in section
     assert said.count(command) == 1
     session = replay_plain(read_trail(path))
     assert session.verdict.ok and any("Metadata" in chosen.label for chosen in session.trail.choices)

@@ -19,34 +19,19 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.drawn_sessions import DrawnSession
 from support.gateway.drawn_sessions import replayed as digest_of
-from support.gateway.wire import Producer, Talk, inject
+from support.gateway.recorded import Recorded
+from support.gateway.wire import Producer, inject
 from support.paths import ROOT
 
-from harness.model import FrozenMap, Refusal
+from harness.model import Refusal
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
 from harness.simulate.trails.shrink import shrink
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Ended, Opened, Settings, Started
-from kafka_proto.gateway.recording import Recording
+from kafka_proto.gateway.inputs import Ended, Opened
 
 SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
-
-
-class Recorded(Talk):
-    """Clients of a host whose session is recorded."""
-
-    def __init__(self, **settings: Any) -> None:
-        started = Started(Settings(**settings), FrozenMap({"t": 2}), 1_000_000)
-        super().__init__(Host(started.settings, started.topics, started.now))
-        self.recording = Recording(self.host, started)
-
-    def give(self, given: Any) -> list[Any]:
-        outputs = super().give(given)
-        self.recording.see(given, outputs)
-        return outputs
 
 
 def replayed(trail: Trail) -> tuple[str, dict[str, Any], Any]:

@@ -87,6 +87,7 @@ HOMES = {
 
 DRIVERS = {
     "kafka_proto/gateway/recording.py": ("model", "record"),
+    "kafka_proto/gateway/report.py": ("model", "record", "render", "simulate"),
     "kafka_proto/gateway/random_plans.py": ("model", "simulate"),
     "kafka_proto/reproduce/command.py": ("model", "record", "simulate"),
     "kafka_proto/conformance/command.py": ("model", "record"), "kafka_proto/start.py": ("cli",),

@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
-from harness.model import Gate, Kind, Message, Model, ShownLog, Step, Value, View, parts, slot
+from harness.model import Gate, Kind, Message, Model, ShownLog, Step, Telling, Value, View, parts, slot
 from harness.model.faults import FAULT_KINDS, LinkFaults
-from harness.render.changes import SILENT, brief, difference, message_fields
+from harness.render.changes import SILENT, brief, difference, message_fields, named_fields
 from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.states.nodes import Option
@@ -32,7 +32,7 @@ def text_of(data: Any) -> str:
 
 def lifelines(model: Model) -> tuple[str, ...]:
     """Return the names that a run's lifelines have: the addresses, or else what processes and slots are indexed by."""
-    if model.addresses:
+    if model.addresses or model.tells:
         return model.addresses
     slots = {index for name in model.initial_states()[0] for index in parts(name)[1:]}
     indexes = [index for process in model.processes for index in parts(process.name)[1:] if not index.isdigit()]
@@ -44,7 +44,7 @@ def kind_of_lifeline(model: Model, name: str) -> str:
     """Return what a lifeline is: an actor, a process of a spec, or the environment."""
     if name == ENVIRONMENT:
         return ENVIRONMENT
-    return "actor" if name in model.actors else "process"
+    return "actor" if name in model.actors or model.tells else "process"
 
 
 def lifeline_of(lanes: Sequence[str], process: str, step: Step) -> str:
@@ -59,14 +59,12 @@ def message_json(sent: SentMessage) -> Json:
     found: Json = {
         "id": sent.id, "from": message.source, "to": message.dest, "type": message.type,
         "brief": message_fields(message), "reliable": sent.reliable,
-        "fields": {
-            field.name: brief(value)
-            for field in attrs.fields(type(message))
-            if field.name not in ("source", "dest") and (value := getattr(message, field.name)) is not None
-        },
+        "fields": named_fields(message),
     }
     if sent.copy_of is not None:
         found["copy_of"] = sent.copy_of
+    if sent.is_minor:
+        found["minor"] = True
     return found
 
 
@@ -87,6 +85,21 @@ def step_json(
     }
 
 
+def told_json(
+    n: int, at_us: int | None, step: Step, telling: Telling, moved: MessageChanges, failing: Mapping[str, str]
+) -> Json:
+    """Return a step that tells what it shows as JSON, without what it is in the spec."""
+    return {
+        "n": n, "label": telling.headline or step.label, "action": telling.headline or step.action, "args": [],
+        "process": telling.lane if telling.lane in telling.lanes else ENVIRONMENT, "kind": str(step.kind),
+        "at_us": at_us, "received": None, "sent": [message_json(sent) for sent in moved.sent],
+        "taken": [{"id": fate.sent.id, "how": fate.how} for fate in moved.taken], "op": None,
+        "failing": dict(failing), "changed": list(telling.changed),
+        "status": {name: gate.status for name, gate in telling.gates.items() if gate.status != "up"},
+        "sort": telling.sort, "minor": telling.is_minor,
+    }
+
+
 def statuses(model: Model, state: Mapping[str, Value]) -> dict[str, str]:
     """Return the actors that are not up."""
     if not model.faulty:
@@ -95,13 +108,13 @@ def statuses(model: Model, state: Mapping[str, Value]) -> dict[str, str]:
     return {address: gate.status for address, gate in gates if gate.status != "up"}
 
 
-def gates(model: Model, state: Mapping[str, Value]) -> Json:
-    """Return what stands between each address and the world."""
-    if not model.faulty:
-        return {}
+def gates(model: Model, state: Mapping[str, Value], telling: Telling | None = None) -> Json:
+    """Return what stands between each address and the world, or between each lifeline that the last step tells of."""
+    known: Mapping[str, Gate] = {} if telling is None else telling.gates
+    if model.faulty:
+        known = {address: state[f"gate[{address}]"] for address in model.addresses}
     found = {}
-    for address in model.addresses:
-        gate = state[f"gate[{address}]"]
+    for address, gate in known.items():
         assert isinstance(gate, Gate)
         found[address] = {"status": gate.status, "partitioned_from": sorted(gate.deaf_to), "skew": gate.skew}
     return found
@@ -114,9 +127,13 @@ def enabled_json(index: int, option: Option, lanes: Sequence[str], in_flight: Me
     sent = in_flight.find(message, step.action == "Release") if message is not None else None
     others = () if option.is_timer else step.args  # a timer belongs to the actor that it fires at, not to its arguments
     who = dict.fromkeys(name for name in (lifeline_of(lanes, option.process, step), *others) if name in lanes)
+    action, args, lane = step.action, list(step.args), lifeline_of(lanes, option.process, step)
+    if step.told is not None:
+        telling = step.told()
+        action, args, lane = telling.headline, [], telling.lane if telling.lane in telling.lanes else ENVIRONMENT
     return {
-        "index": index, "label": option.label, "action": step.action, "args": list(step.args),
-        "process": lifeline_of(lanes, option.process, step), "kind": str(step.kind), "verb": _verb(option),
+        "index": index, "label": option.label, "action": action, "args": args, "process": lane,
+        "kind": str(step.kind), "verb": _verb(option),
         "message": sent.id if sent is not None else None, "actors": list(who), "spec": None,
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Kind, Message, Step, Value
+from harness.model import Kind, Message, Step, Telling, Value
 from harness.record import Chosen, Recorder
 from harness.render.in_flight import MessageChanges
 from harness.simulate.runs.run import Verdict
@@ -68,6 +68,8 @@ class StepRecord:
     """Whether a person chose the step."""
     own_faults: frozenset[Mending] = frozenset()
     """What would mend the faults that a person injected and that still hold."""
+    telling: Telling | None = None
+    """What the step shows, if its process tells it."""
 
 
 @attrs.frozen

@@ -14,10 +14,10 @@ from harness.demo.session.branches import LeftSession, Memento, RunBranch, own_f
 from harness.demo.session.opened_model import OpenedModel
 from harness.demo.session.run_state import RunReader, start_of
 from harness.demo.session.strategy_runner import ENOUGH
-from harness.model import Refusal, unknown
+from harness.model import Choice, Kind, Refusal, unknown
 from harness.record import Chosen
 from harness.simulate.states.nodes import Node
-from harness.simulate.trails.replay import misfit
+from harness.simulate.trails.replay import is_named, misfit
 
 MOST_STEPS = 20_000
 """Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""
@@ -83,9 +83,22 @@ class InteractiveRun(RunReader):
         self._by_hand = False
         choice = self.branch.choice(self.at + 1)
         n = self.node.find(choice.label)
+        if choice.input is not None and len(self.node.options) == 1 and is_named(choice.label, self.node.options[0]):
+            n = 0
         if n is None:
             raise Refusal(misfit(self.at + 1, choice.label, self.node))
         return n
+
+    def _offer_input(self) -> None:
+        """Let the next kept step, if it is input from outside, be what is possible now."""
+        if self.at >= self.branch.length or (came := self.branch.choice(self.at + 1).input) is None:
+            return
+        known = self.branch.records[self.at + 1] if self.at + 1 < len(self.branch.records) else None
+        if known is None or known.step is None:
+            self._held.node = self.tables.with_input(self.node, came)
+        else:
+            known_choice = Choice(known.process, known.step, known.chosen.label)
+            self._held.node = self.tables.offering(self.node, known_choice)
 
     def decide(self) -> int:
         """Return the option that the strategy takes next while it runs, or -1 when it has gone far enough."""
@@ -118,7 +131,7 @@ class InteractiveRun(RunReader):
         option = self.node.options[n]
         branch, before = self.branch, self.record
         ahead = branch.choice(self.at + 1) if self.at < branch.length else None
-        if ahead is not None and ahead.label != option.label:
+        if ahead is not None and ahead.label != option.label and (ahead.input is None or option.kind is not Kind.INPUT):
             self._fork()
             ahead = None
         if self.at + 1 < len(self.branch.records):
@@ -141,6 +154,9 @@ class InteractiveRun(RunReader):
         if self.tables.is_full:
             self._held.node = self.tables.renewed(after)
             self.runner.renewed(self.node)
+        if following.telling is not None:
+            self._held.lanes = max(self.lanes, following.telling.lanes, key=len)
+        self._offer_input()
         if self.runner.running:
             self.runner.left -= 1
             if self.runner.is_there(before, following, self.claimed):
@@ -221,6 +237,7 @@ class InteractiveRun(RunReader):
             self.tables.start_over()
         record = self.record
         self._held.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
+        self._offer_input()
         self._resume()
 
     def _resume(self) -> None:
@@ -234,6 +251,9 @@ class InteractiveRun(RunReader):
             raise Refusal(f"expected a step from {self.at} to {self.branch.length} to go on to, found {to}")
         self.pause()
         self._remember()
+        known = min(to, len(self.branch.records) - 1)
+        if self.model.tells and known > self.at:  # there are no tasks to bring there step by step
+            self._go_to(self.branch, known)
 
     def forward(self, to: int) -> None:
         """Go on along the steps of this branch that are kept."""

@@ -25,6 +25,8 @@ from harness.simulate.runs.run import Verdict
 from harness.simulate.trails.replay import DEADLOCK, replay_plain, spelled_out
 from harness.simulate.trails.shrink import Shrunk
 
+ENDED = "the recorded session ends here"
+
 
 class LiveSession(InteractiveRun):
     """An interactive run of what was opened, and those that were left for it."""
@@ -55,8 +57,10 @@ class LiveSession(InteractiveRun):
             raise Refusal(f"a demo shows at most {most:,} steps, this trail has {found:,}")
         self._held.branches = {name: self.branch}
         self.branch.name = name
-        self.branch.ahead = list(spelled_out(trail, self.tables).choices)
+        is_whole = all(chosen.input is not None for chosen in trail.choices)
+        self.branch.ahead = list(trail.choices if is_whole else spelled_out(trail, self.tables).choices)
         self.branch.ending = ending_of(trail)
+        self._offer_input()
         if tour is not None:
             self._held.toured, self._held.toured_on = tour, self.branch
 
@@ -175,7 +179,7 @@ class LiveSession(InteractiveRun):
     def over(self) -> str | None:
         """Return why nothing more can happen, or None."""
         if not self.node.options:
-            return "no step is possible any more"
+            return ENDED if self.model.tells else "no step is possible any more"
         if self.at >= interactive_run.MOST_STEPS:
             return f"a demo ends after {interactive_run.MOST_STEPS:,} steps"
         if all(option.kind is Kind.FAULT for option in self.node.options):
@@ -203,11 +207,12 @@ def ending_of(trail: Trail) -> Ending | None:
     )
 
 
-def of_trail(trail: Trail) -> LiveSession:
-    """Return a session at the end of a trail. Raises Refusal if it does not fit."""
+def of_trail(trail: Trail, ahead: bool = False) -> LiveSession:
+    """Return a session at the end of a trail, or with its steps `ahead`. Raises Refusal if it does not fit."""
     session = LiveSession(open_trail(trail))
     session.put_ahead(trail, "trail")
-    session.forward(len(trail.choices))
+    if not ahead:
+        session.forward(len(trail.choices))
     return session
 
 

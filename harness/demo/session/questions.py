@@ -17,7 +17,7 @@ from harness.demo.session.explanations import guards
 from harness.demo.session.live_session import LiveSession, ending_of
 from harness.demo.session.snapshot import steps
 from harness.model import Refusal, unknown
-from harness.record import Recorder, Trail, header_of, history_of, trail_of_text
+from harness.record import EventRecorder, Trail, header_of, trail_of_text
 from harness.record.files import compact
 from harness.render import FORMS, render
 from harness.simulate.states.tables import Tables
@@ -96,10 +96,10 @@ def ending_of_form(form: str) -> str:
 def exported(trail: Trail, form: str) -> str:
     """Return the run of a trail in another form, after a replay. Raises Refusal."""
     ending_of_form(form)
-    model, recorder = trail.build(), Recorder()
+    model, recorder = trail.build(), EventRecorder(keep=form == "history")
     run = replay_plain(trail, recorder, Tables(model))
     header = header_of(trail, model, "trio")
-    history = history_of(header, recorder, run.verdict.to_json(), model)
+    history = recorder.history(header, run.verdict.to_json(), model)
     if form == "history":
         return "\n".join([compact(header), *recorder.lines, compact(dict(history.end))]) + "\n"
     assert form in FORMS

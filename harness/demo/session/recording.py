@@ -98,9 +98,9 @@ def _walked(session: LiveSession, pool: _Pool) -> Json:
     presents, states, logs = [], [], []
     while True:
         presents.append(pool.row(present(session)))
-        before = session.state(session.at - 1) if session.at else None
+        before = session.shown_state(session.at - 1) if session.at else None
         after = session.state(session.at)
-        shown = as_json.state_json(session.lanes, before, after, None)
+        shown = as_json.state_json(session.lanes, before, session.shown_state(session.at), None)
         states.append({"actors": pool.row(shown["actors"]), "shared": pool.keep(shown["shared"])})
         logs.append(pool.all(as_json.logs_json(session.model, after)))
         n = session.next_kept()

@@ -156,6 +156,10 @@ class RunReader:
         """Return the state after a step of this branch. Raises Refusal."""
         return dict(zip(self.tables.slots, self.record_of(step).state, strict=True))
 
+    def shown_state(self, step: int) -> Mapping[str, Value]:
+        """Return the state after a step as far as it is shown: nothing where steps tell what they show."""
+        return self.state(step) if not self.model.tells else {}
+
     def record_of(self, step: int) -> StepRecord:
         """Return a step of this branch. Raises Refusal."""
         if not 0 <= step < len(self.branch.records):

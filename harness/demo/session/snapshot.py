@@ -27,6 +27,7 @@ def change_text(session: LiveSession, keep: int) -> str:
     around = as_json.text_of({
         "version": session.version, "keep": keep, "ahead": session.branch.length - session.at,
         "branches": branches(session), "tour": tour(session), "present": present(session),
+        **({"lifelines": lifelines(session)} if session.model.tells else {}),
     }).removesuffix("}")
     return f'{around},"steps":[{_texts(session, keep)}]}}'
 
@@ -45,14 +46,14 @@ def _texts(session: LiveSession, after: int, to: int | None = None) -> str:
 def frame(session: LiveSession) -> Json:
     """Return what is shown around the steps: the model and its parts, branches, the tour."""
     model, plan, judge = session.model, session.plan, session.judge()
-    lanes = [*session.lanes, ENVIRONMENT]
+    lanes = lifelines(session)
     return {
         "version": session.version, "epoch": session.epoch, "model": model.name, "title": session.opened.title,
         "scenario": plan.scenario, "sizes": dict(model.sizes), "settings": dict(model.settings),
         "network": model.network.name, "mode": plan.mode, "lifelines": lanes, "budget": session.opened.budget,
         "kinds_of_lifeline": {name: as_json.kind_of_lifeline(model, name) for name in lanes},
         "possible_faults": as_json.possible_faults(model), "links": as_json.links(model),
-        "has_logs": model.logs is not None,
+        "has_logs": model.logs is not None, "is_recorded": model.tells,
         "properties": [
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
@@ -64,6 +65,11 @@ def frame(session: LiveSession) -> Json:
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
         "number": session.number, "sessions": [kept.to_json() for kept in session.kept_sessions.listed()],
     }
+
+
+def lifelines(session: LiveSession) -> list[str]:
+    """Return the names of all lifelines."""
+    return [*session.lanes, ENVIRONMENT]
 
 
 def _actions(session: LiveSession) -> list[str]:
@@ -120,7 +126,8 @@ def present(session: LiveSession) -> Json:
             as_json.enabled_json(n, option, session.lanes, session.in_flight)
             for n, option in enumerate(session.node.options)
         ],
-        "in_flight": as_json.in_flight_json(session.in_flight, ready), "gates": as_json.gates(model, state),
+        "in_flight": as_json.in_flight_json(session.in_flight, ready),
+        "gates": as_json.gates(model, state, record.telling),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),
         "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
         "until": runner.until, "inject_faults": runner.inject_faults, "spares": runner.spares,

@@ -46,21 +46,23 @@ class StepRecorder:
         step = option.choice.step
         effects: Effects = option.edge(node.state).effects
         was, now = tables.state(node), tables.state(after)
-        moved = self.in_flight.follow(number, step, effects, now)
+        telling = step.told() if step.told is not None else None
+        moved = self.in_flight.follow(number, step, effects, now) if telling is None else self.in_flight.tell(
+            number, telling)
         failing = after.failing or {}
         recorder = before.recorder.fork()
         recorder.event((number, at_us, tables.happening(node, n), tables.failing_text(after)))
-        shown = as_json.step_json(
-            number, at_us, self.lanes, option.process, step, option.label, moved, failing,
-            changes(was, dict(effects.writes)), as_json.statuses(self.model, now),
-        )
+        shown = as_json.told_json(number, at_us, step, telling, moved, failing) if telling is not None else (
+            as_json.step_json(
+                number, at_us, self.lanes, option.process, step, option.label, moved, failing,
+                changes(was, dict(effects.writes)), as_json.statuses(self.model, now)))
         reached = tables.reach(node, n, after)
         return StepRecord(
             number, Chosen.of(option.label, step, at_us), option.process, step, tuple(now.values()), moved,
             effects.lost, failing, {name: before.since.get(name, number) for name in failing},
             before.witnessed.union(reached) if reached else before.witnessed,
             before.violation or self._verdict(failing, number), before.timers + option.is_timer, recorder,
-            as_json.text_of(shown), by_hand, own_faults_after(before.own_faults, step, by_hand),
+            as_json.text_of(shown), by_hand, own_faults_after(before.own_faults, step, by_hand), telling,
         )
 
     def _verdict(self, failing: Mapping[str, str], step: int) -> Verdict | None:

@@ -8,10 +8,11 @@ from weakref import WeakKeyDictionary
 
 from harness.demo.session.branches import StepRecord
 from harness.demo.session.live_session import LiveSession
+from harness.model import DELIVERED
 from harness.record import Event
 from harness.render.in_flight import Fate, SentMessage
 from harness.render.text import Page, failing
-from harness.render.timeline import ENDS, ENVIRONMENT, UNDER_WAY, Flight, Row
+from harness.render.timeline import ENDS, ENVIRONMENT, RECEIVED, UNDER_WAY, Flight, Row
 
 STEPS = 9_999
 """Digits of a step's number are kept for so many; a longer run moves to the right."""
@@ -29,7 +30,7 @@ class TimelineLines:
     def page(self, width: int) -> Page:
         """Return the page of the session at a width."""
         session = self.session
-        key = (session.epoch, width, session.branch.length > STEPS)
+        key = (session.epoch, width, session.branch.length > STEPS, session.lanes)
         if key != self._for:
             properties = tuple(prop.name for prop in session.model.properties if prop.is_safety)
             steps, time = (STEPS * 10 if key[2] else STEPS), (TIME if session.timed else 0)
@@ -65,19 +66,27 @@ def row_of(session: LiveSession, record: StepRecord) -> Row:
         record.n, record.chosen.at_us, record.process, str(step.kind), step.action, step.args, step.detail,
         step.consumed, step.sent, record.lost, (), shown["op"], {}, record.failing,
     )
-    moved = record.moved
+    moved, telling = record.moved, record.telling
     fates = {fate.sent: fate for fate in moved.taken}
     sent = tuple(_flight(one, record.n, fates.pop(one, None)) for one in moved.sent)
     taken = tuple(_flight(one, record.n, fate) for one, fate in fates.items() if fate.how != "released")
     received = _flight(moved.received, record.n, None) if moved.received is not None else None
     began = tuple(name for name in record.failing if record.since[name] == record.n)
-    return Row(event, shown["process"], tuple(shown["changed"]), began, shown["status"], received, sent, taken)
+    arrived: tuple[Flight, ...] = ()
+    if telling is not None:
+        sent = tuple(flight for flight, one in zip(sent, moved.sent, strict=True) if not one.is_minor)
+        arrived = tuple(flight for flight in taken if flight.end == RECEIVED)
+        taken = tuple(flight for flight in taken if flight.end != RECEIVED)
+    return Row(event, shown["process"], tuple(shown["changed"]), began, shown["status"], received, sent, taken, arrived,
+               telling)
 
 
 def _flight(sent: SentMessage, n: int, fate: Fate | None) -> Flight:
     """Return a message as a timeline has it, with what befell it in step n."""
     held = n if fate is not None and fate.how == "held" else None
-    end = fate.how if fate is not None and fate.how in ENDS else UNDER_WAY
+    end = UNDER_WAY
+    if fate is not None:
+        end = fate.how if fate.how in ENDS else RECEIVED if fate.how == DELIVERED else UNDER_WAY
     ended = n if end != UNDER_WAY else None
     return Flight(sent.message, sent.message.source, sent.sent_at, end, ended, held, 0 if sent.copy_of else None)
 

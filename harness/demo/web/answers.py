@@ -31,8 +31,8 @@ Body = dict[str, Any]
 def state(session: LiveSession, asked: Asked) -> Callable[[], Json]:
     """Return the state after a step, of all actors or of one."""
     step, actor = number(asked, "step", session.at), asked.get("actor")
-    after = session.state(step)
-    before = session.state(step - 1) if step > 0 else None
+    after = session.shown_state(step)
+    before = session.shown_state(step - 1) if step > 0 else None
     return lambda: {"step": step, **as_json.state_json(session.lanes, before, after, actor)}
 
 

@@ -186,16 +186,19 @@ def listen(host: str, port: int) -> socket.socket:
 
 async def serve(
     session: LiveSession, listener: socket.socket, host: str, ready: Callable[[str], None],
-    stop: trio.Event | None = None,
+    stop: trio.Event | None = None, opens_at: int = 0,
 ) -> None:
-    """Serve a session on a listening socket until `stop` is set, or, without it, until an interrupt comes."""
+    """Serve a session on a listening socket until `stop` is set, or, without it, until an interrupt comes.
+
+    It goes on to the kept step `opens_at` first, which is seen while it does.
+    """
     port = listener.getsockname()[1]
     config = Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = GRACE
     config.errorlog = config.accesslog = None
     config.include_server_header = False
-    shared = SharedSession(session)
+    shared = SharedSession(session, opens_at)
     over = trio.Event()
 
     async def ended() -> None:
@@ -222,7 +225,7 @@ async def serve(
 
 
 def serve_until_interrupted(
-    session: LiveSession, listener: socket.socket, host: str, ready: Callable[[str], None]
+    session: LiveSession, listener: socket.socket, host: str, ready: Callable[[str], None], opens_at: int = 0
 ) -> None:
-    """Serve a session on a listening socket until the program is interrupted."""
-    trio.run(serve, session, listener, host, ready)
+    """Serve a session on a listening socket until the program is interrupted; see `serve`."""
+    trio.run(serve, session, listener, host, ready, None, opens_at)

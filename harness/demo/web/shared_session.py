@@ -26,6 +26,8 @@ from harness.simulate.trails.shrink import Shrunk
 
 MOST_WAITING = 32
 """Events that wait for a subscriber before the whole picture takes their place."""
+OPENING = 0.5
+"""Seconds between two pictures of a session that is opened."""
 BEAT = 15
 """Seconds after which a subscriber that hears nothing else gets a comment, so that a dead connection is noticed."""
 
@@ -55,8 +57,10 @@ class Subscriber:
 class SharedSession:
     """The owner of a session, and its audience."""
 
-    def __init__(self, session: LiveSession) -> None:
+    def __init__(self, session: LiveSession, opens_at: int = 0) -> None:
         self.session = session
+        self._opens_at = opens_at
+        """The kept step that the session goes on to first."""
         self.catalogue = as_json.text_of(catalogue())
         self.subscribers: set[Subscriber] = set()
         self.is_closed = False
@@ -76,6 +80,7 @@ class SharedSession:
                 more = self._refine()
                 self._publish()
                 task_status.started()
+                await self._open()
                 while True:
                     pending = await self._next_verb(more)
                     if pending is not None:
@@ -86,6 +91,19 @@ class SharedSession:
                     self._publish()
             finally:
                 stage.cancel_scope.cancel()
+
+    async def _open(self) -> None:
+        """Go on to the step that the session opens at, as fast as the page can be asked for meanwhile."""
+        published = trio.current_time()
+        while self.session.at < self._opens_at:
+            until = trio.current_time() + pace.SLICE
+            while self.session.at < self._opens_at and trio.current_time() < until:
+                await self._host.take(self.session.next_kept())
+            if trio.current_time() > published + OPENING:
+                self._publish()
+                published = trio.current_time()
+            await trio.sleep(pace.SOON)
+        self._publish()
 
     async def find(self, runs: int, seed: int) -> None:
         """Begin to search for a violation of what is shown, and report to everybody how far it is."""

@@ -131,6 +131,10 @@ class Tables(SlotValues):
             offered = [option for option in offered if self._inside(node.state, option)]
         return node.with_options(offered)
 
+    def offering(self, node: Node, choice: Choice) -> Node:
+        """Return a node of the same state whose only option is a choice that was taken there before."""
+        return node.with_options(self._options([choice]))
+
     def _input_memo(self, came: ChosenInput) -> ReadMemo:
         model = self.model
         process = next((process for process in model.processes if process.name == came.process), None)

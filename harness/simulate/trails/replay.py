@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from harness.model import Model, Refusal
-from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
+from harness.record import Chosen, EventRecorder, History, Recorder, Trail, header_of
 from harness.record.references import References
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.run import Run, Verdict
@@ -198,9 +198,9 @@ def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables 
 
 def replayed_history(trail: Trail) -> tuple[Model, History]:
     """Replay a trail; return its model, and the history of the run. Raises Refusal."""
-    model, recorder = trail.build(), Recorder()
+    model, recorder = trail.build(), EventRecorder()
     run = replay_plain(trail, recorder, Tables(model))
-    return model, history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
+    return model, recorder.history(header_of(trail, model, "plain"), run.verdict.to_json(), model)
 
 
 def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:

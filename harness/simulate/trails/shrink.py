@@ -48,11 +48,13 @@ def perturbing_part(trail: Trail) -> tuple[Chosen, ...]:
 
 
 def shrink(
-    trail: Trail, violates: str | None = None, tables: Tables | None = None, *, keep_sizes: bool = False
+    trail: Trail, violates: str | None = None, tables: Tables | None = None, *, keep_sizes: bool = False,
+    most_steps: float = math.inf,
 ) -> Shrunk:
     """Return a minimal trail that violates the same property. Raises Refusal if the trail violates nothing.
 
-    Sizes are reduced, too, unless they are to be kept.
+    Sizes are reduced, too, unless they are to be kept. Where tries have come to `most_steps` steps, the shortest trail
+    so far is returned.
     """
     given = tables
     tables = tables or Tables(trail.build())
@@ -60,7 +62,7 @@ def shrink(
     if target is None:
         raise Refusal("the trail violates nothing, so there is nothing to shrink")
     judged = trail if target == RAISED else attrs.evolve(trail, claims=(target,))
-    search = _Search(tables, judged, target)
+    search = _Search(tables, judged, target, most_steps)
     first = search.attempt(perturbing_part(trail))
     if first is None:
         raise Refusal(f"the trail does not violate {target} when it is replayed, so it cannot be shrunk")
@@ -78,7 +80,7 @@ def shrink(
         best, tried = smaller, tried + search.tried
         if search.tables is not given:
             search.tables.close()
-        search = _Search(Tables(best.trail.build()), best.trail, target)
+        search = _Search(Tables(best.trail.build()), best.trail, target, search.left)
     if search.tables is not given:
         search.tables.close()
     claims = trail.claims if target in (*trail.claims, RAISED) else (*trail.claims, target)
@@ -89,7 +91,9 @@ def shrink(
 class _Search:
     """Candidates that were tried on one model."""
 
-    def __init__(self, tables: Tables, trail: Trail, target: str) -> None:
+    def __init__(self, tables: Tables, trail: Trail, target: str, left: float) -> None:
+        self.left = left
+        """Steps that may still be tried."""
         self.tables = tables
         self.trail = trail
         self.target = target
@@ -99,7 +103,10 @@ class _Search:
 
     def attempt(self, choices: tuple[Chosen, ...]) -> Run | None:
         """Return the run of the choices that fit, if it violates the property."""
+        if self.left <= 0:
+            return None
         self.tried += 1
+        self.left -= len(choices)
         run = try_choices(self.tables, self.trail, choices)
         if run.verdict.violated != self.target:
             return None

@@ -54,7 +54,3 @@ TABLE: dict[int, Api] = {
     offer.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
     offer.LIST_TRANSACTIONS: transactions.list_transactions,
 }
-
-OF_GROUPS = (offer.OFFSET_COMMIT, offer.JOIN_GROUP, offer.HEARTBEAT, offer.LEAVE_GROUP, offer.SYNC_GROUP,
-             offer.TXN_OFFSET_COMMIT, offer.CONSUMER_GROUP_HEARTBEAT)
-"""What a coordinator of groups answers."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.model import FrozenMap
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.client import request_bytes
+from kafka_proto.gateway.client import CLIENT_ID, request_bytes
 from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Arrived, Gone, Injected, Opened, Passed, Settings, Write
@@ -39,6 +39,8 @@ class Talk:
         self.outputs: list[Any] = []
         self._asked: dict[int, list[tuple[int, int]]] = {}
         self._opened = 0
+        self.ids: dict[int, str] = {}
+        """The client ids of connections that have one of their own."""
 
     def give(self, given: Any) -> list[Any]:
         """Hand an input to the host, and return what it wants done."""
@@ -56,7 +58,8 @@ class Talk:
     def ask(self, connection: int, api: int, version: int, message: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
         """Send a request, and return the responses that come of it by connection."""
         self._asked[connection].append((api, version))
-        return self.written(self.give(Arrived(connection, request_bytes(api, version, message), self.now)))
+        data = request_bytes(api, version, message, client_id=self.ids.get(connection, CLIENT_ID))
+        return self.written(self.give(Arrived(connection, data, self.now)))
 
     def one(self, connection: int, api: int, version: int, message: dict[str, Any]) -> dict[str, Any]:
         """Send a request that is answered at once, and return its response."""

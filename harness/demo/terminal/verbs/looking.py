@@ -104,8 +104,8 @@ def state(console: Console, words: list[str]) -> None:
         at, words = int(words[-1]), words[:-2]
     if len(words) > 1 or (words and words[0] not in session.lanes):
         raise Refusal(f"expected one of {', '.join(session.lanes)}, found {' '.join(words)!r}")
-    now = session.state(at)
-    before = session.state(at - 1) if at else None
+    now = session.shown_state(at)
+    before = session.shown_state(at - 1) if at else None
     found = as_json.state_json(session.lanes, before, now, words[0] if words else None)
     groups = [*found["actors"].items(), *([("shared", found["shared"])] if not words and found["shared"] else [])]
     console.said = []

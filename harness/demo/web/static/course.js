@@ -21,14 +21,16 @@ export function course(place, flight) {
   const apart = Math.min(9, Math.max(5, lane / 16));
   const most = Math.max(0, Math.floor((lane / 2 - 20) / apart));
   const tx = xt + side * (15 + apart * Math.min(flight.track, most));
-  return { xs, xt, tx, side, yl: store.layout.legY(flight), start: xs === xt ? xs + 4 : xs - side * 4 };
+  const atOnce = flight.end === flight.row && flight.how === "delivered";
+  return { xs, xt, tx: atOnce && xs !== xt ? xt + side * 6 : tx, side, atOnce, yl: store.layout.legY(flight),
+    start: xs === xt ? xs + 4 : xs - side * 4 };
 }
 
 /** Return the way of a message as a path, as far as it has come: to its end, or out along its leg to where it waits. */
 export function wayOf(place, flight, isSent) {
-  const { xt, tx, side, yl, start } = course(place, flight);
+  const { xt, tx, side, yl, start, atOnce } = course(place, flight);
   const out = `M${start} ${yl}H${tx}`;
-  if (isSent || flight.end === Infinity) return out;
+  if (isSent || atOnce || flight.end === Infinity) return out;
   const ye = store.layout.nodeY(flight.end);
   return `${out}V${ye}${flight.how === "delivered" ? `H${xt + side * 13}` : ""}`;
 }

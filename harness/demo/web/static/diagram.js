@@ -71,8 +71,9 @@ function isTelling(flight, path) {
 
 function rows(place, first, last, path) {
   const captions = new Set(onTour() ? store.tour.captions.map((caption) => caption.at) : []);
-  return store.steps.slice(first, last + 1).map((step) => {
+  return drawnSteps(first, last).map((step) => {
     const row = step.n - 1;
+    if (store.layout.folds[row] === row) return folded(place, row, step);
     const picked = store.selected === step.n;
     const hit = store.found.has(step.n);
     const css = `row${picked ? " picked" : ""}${hit ? " hit" : ""}${place.isShown(step.process) ? "" : " away"}${
@@ -83,6 +84,38 @@ function rows(place, first, last, path) {
       numbering(place, row, step, captions.has(step.n)),
       wording(place, row, step),
     ]);
+  });
+}
+
+/** The steps of rows that have a height. */
+const drawnSteps = (first, last) =>
+  store.steps.slice(first, last + 1).filter((step) => !store.layout.isAway(step.n - 1));
+
+/** A line for steps that are minor: how many there are, of what. */
+function folded(place, row, step) {
+  let count = 1;
+  while (store.layout.isAway(row + count)) count += 1;
+  const inside = store.selected !== null && store.selected > row && store.selected <= row + count;
+  const css = `row folded${inside ? " picked" : ""}`;
+  return s("g", { key: `row${step.n}`, memo: `${serialOf(step)}|${css}|${place.key}|${count}`, class: css,
+    "data-n": step.n }, () => {
+    const kinds = new Map();
+    for (const one of store.steps.slice(row, row + count)) {
+      const name = one.action.split(":")[0];
+      kinds.set(name, (kinds.get(name) || 0) + 1);
+    }
+    const words = [...kinds].sort((a, b) => b[1] - a[1]).map(([name, n]) => (n > 1 ? `${n} ${name}` : name)).join(", ");
+    const text = `${count} uneventful ${count === 1 ? "step" : "steps"}: ${words}`;
+    const y = store.layout.nodeY(row);
+    return [
+      ground(place, row, false),
+      s("g", { class: "number", "data-rewind": step.n + count - 1 },
+        s("title", {}, `Click to rewind to step ${step.n + count - 1}`),
+        s("rect", { x: 8, y: y - 9, width: 38, height: 18, rx: 9, class: "pill" }),
+        s("text", { x: 27, y: y + 4, "text-anchor": "middle" }, step.n)),
+      s("g", { class: "wording" }, s("title", {}, text),
+        s("text", { x: place.label, y: y + 4, class: "quiet" }, fit(text, place.room, FONT))),
+    ];
   });
 }
 
@@ -122,7 +155,7 @@ function wording(place, row, step) {
   const rest = step.args?.length ? `(${step.args.join(", ")})` : step.label.slice(step.action.length).trim();
   const gap = step.args?.length ? 0 : 5;
   const isLong = width(step.action, BOLD) + (rest ? width(rest, FONT) + gap + 3 : 0) > place.room;
-  const more = (step.sent?.length || store.layout.wordy) && step.changed?.length;
+  const more = (step.sent?.length || store.layout.wordy || store.layout.told) && step.changed?.length;
   const changed = more ? fit(step.changed.join(" · "), place.room, FONT) : "";
   // What is too long for a line goes on in a second one, and the row has room for both.
   const [action, tail] = broken(step.action, place.room);
@@ -241,11 +274,16 @@ function drawFlight(place, flight, path) {
 
 function drawCourse(place, flight) {
   const layout = store.layout;
-  const { xt, tx, side, yl, start } = course(place, flight);
+  const { xs, xt, tx, side, yl, start, atOnce } = course(place, flight);
   const copy = flight.message.copy_of ? "copy" : "";
   const parts = [];
   let outline = `M${start} ${yl}H${tx}`;
-  if (["lost", "merged"].includes(flight.how) && flight.end === flight.row) {
+  if (atOnce) {
+    outline = xs === xt ? `M${xs} ${yl - 6}H${tx}V${yl + 2}H${xt}` : outline;
+    const way = xs === xt ? `M${start} ${yl - 6}H${tx}V${yl + 2}H${xt + 8}` : `M${start} ${yl}H${tx + side * 6}`;
+    parts.push(...line(way, `leg ${copy}`), ...end("delivered", xs === xt ? xt + 4 : tx, xs === xt ? yl + 2 : yl,
+      xs === xt ? 1 : side));
+  } else if (["lost", "merged"].includes(flight.how) && flight.end === flight.row) {
     parts.push(...line(`M${start} ${yl}H${tx}`, `leg ${copy}`), ...end(flight.how, tx, yl, side));
   } else {
     const bend = Math.min(6, Math.abs(tx - start));
@@ -287,13 +325,14 @@ function waiting(flight, x, from, to, copy) {
 
 /** The bars beside which the messages of a step leave. They lie below the names of messages. */
 function bars(place, first, last) {
-  return store.steps.slice(first, last + 1).filter((step) => step.sent?.length).map((step) =>
+  const shown = (step) => (step.sent || []).filter((message) => store.layout.byId.has(message.id)).length;
+  return drawnSteps(first, last).filter(shown).map((step) =>
     s("rect", { key: `bar${step.n}`, class: "bar", x: place.x(step.process) - 3, y: store.layout.nodeY(step.n - 1),
-      width: 6, height: LEG * step.sent.length + 6, rx: 2 }));
+      width: 6, height: LEG * shown(step) + 6, rx: 2 }));
 }
 
 function nodes(place, first, last, path) {
-  return store.steps.slice(first, last + 1).map((step) => {
+  return drawnSteps(first, last).filter((step) => store.layout.folds[step.n - 1] === null).map((step) => {
     const x = place.x(step.process);
     const y = store.layout.nodeY(step.n - 1);
     const sort = sortOf(step);

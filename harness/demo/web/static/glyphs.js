@@ -21,6 +21,7 @@ const BY_ACTION = {
 
 /** Return what sort of step it is: a name that `sign` and the legend know. */
 export function sortOf(step) {
+  if (step.sort) return step.sort;
   if (step.kind === "fault" || step.kind === "heal") return BY_ACTION[step.action] || step.kind;
   if (step.kind === "perturbation") return "elect";
   if (step.kind === "timer" || step.kind === "command") return step.kind;

@@ -21,7 +21,8 @@ function plate(x, base, wide) {
  */
 export function legend(place, flight) {
   const { message } = flight;
-  const differing = store.layout.kinds.apart(message);
+  // What is told of a real client's request is in the order in which it matters.
+  const differing = store.session.is_recorded ? [] : store.layout.kinds.apart(message);
   return s("g", {
     key: `name${message.id}`, class: "flight named", "data-m": message.id,
     memo: `${serialOf(message)}|${flight.how}|${differing.join(" ")}|${flight.track}|${place.key}`,
@@ -32,13 +33,16 @@ export function legend(place, flight) {
     const [low, high] = [place.gutter + 2, place.label - 8];
     const type = fit(message.type + away, high - low, TYPE);
     const leg = (xs === xt ? place.lane(message.to) - 30 : Math.abs(tx - start) - 8) - width(type, TYPE) - 6;
-    const others = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`);
+    const others = Object.entries(message.fields || {}).map(([name, value]) => (value ? `${name}=${value}` : name));
     const all = [...differing, ...others.filter((one) => !differing.includes(one))];
     const least = differing.join(" ");
-    const fields = width(least, FONT) < leg ? whole(all, leg) : fit(least, high - low - width(type, TYPE) - 6, FONT);
+    const left = xs === xt ? tx : Math.min(start, tx);
+    const room = store.session.is_recorded ? high - left - width(type, TYPE) - 14 : leg;
+    const fields = width(least, FONT) < room ? whole(all, room) : fit(least, high - low - width(type, TYPE) - 6, FONT);
     const long = width(type, TYPE) + (fields ? width(fields, FONT) + 6 : 0);
     // It begins at its sender where it is longer than the leg, and stays within the lanes.
-    const middle = xs === xt ? tx + 8 + long / 2 : long <= Math.abs(tx - start) ? (start + tx) / 2
+    const middle = store.session.is_recorded ? (xs === xt ? tx + 5 : Math.min(start, tx) + 7) + long / 2
+      : xs === xt ? tx + 8 + long / 2 : long <= Math.abs(tx - start) ? (start + tx) / 2
       : xs < xt ? xs + 7 + long / 2 : xs - 7 - long / 2;
     const x = Math.max(low, Math.min(high - long, middle - long / 2));
     return [

@@ -98,7 +98,9 @@ export function geometry(room) {
   // Lanes of 84 pixels come first, then labels of 300, then both grow.
   const roomy = names.reduce((sum, name, n) => sum + (isNarrow(name) ? 0 : Math.max(0, 84 - least[n])), 0);
   const slack = wide - needed - roomy;
-  const label = Math.round(slack < 300 ? Math.max(LABEL, slack) : Math.min(460, 300 + (slack - 300) * 0.3));
+  // What real clients do stands on their arrows, which need the room.
+  const wanted = Math.round(slack < 300 ? Math.max(LABEL, slack) : Math.min(460, 300 + (slack - 300) * 0.3));
+  const label = store.session?.is_recorded ? LABEL : wanted;
   const more = (wide - needed - label) / growing;
   const lanes = new Map();
   let left = gutter;

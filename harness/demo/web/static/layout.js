@@ -35,6 +35,12 @@ export class Layout {
     /** The flights that have not ended. */
     this.open = new Set();
     this.fresh = [];
+    /** Are minor steps and messages shown, too? */
+    this.whole = false;
+    /** Do steps tell what they show? Then what they changed has a line, too. */
+    this.told = false;
+    /** For each row that is folded away with others the first row of those; null for the others. */
+    this.folds = [];
     /** For each row how many lines the sentence of each property that begins to fail takes. */
     this.lines = [];
     this.linesOf = () => 1;
@@ -68,6 +74,7 @@ export class Layout {
   cut(keep) {
     this.tops.length = keep + 1;
     this.fresh.length = keep;
+    this.folds.length = keep;
     this.lines.length = keep;
     this.length = keep;
     this.taken.clear();
@@ -99,7 +106,7 @@ export class Layout {
   }
 
   add(step, row, before) {
-    const sent = step.sent || [];
+    const sent = (step.sent || []).filter((message) => this.whole || !message.minor);
     sent.forEach((message, leg) => this.send(message, row, leg));
     const elsewhere = (step.taken || []).some((one) => one.id === step.received);
     if (step.received && !elsewhere) this.finish(step.received, row, "delivered");
@@ -123,8 +130,11 @@ export class Layout {
     const fresh = Object.keys(step.failing || {}).filter((name) => !(name in known));
     this.fresh.push(fresh);
     this.lines.push(fresh.map((name) => this.linesOf(step, name)));
-    const words = this.wordy && step.changed?.length ? SECOND : 0;
-    this.tops.push(this.tops[row] + ROW + Math.max(words, LEG * sent.length) + this.bannersOf(row));
+    const isFolded = step.minor && !this.whole && !fresh.length;
+    this.folds.push(isFolded ? this.folds[row - 1] ?? row : null);
+    const goesOn = isFolded && this.folds[row] !== row;
+    const words = (this.wordy || this.told) && step.changed?.length ? SECOND : 0;
+    this.tops.push(this.tops[row] + (goesOn ? 0 : ROW + Math.max(words, LEG * sent.length) + this.bannersOf(row)));
   }
 
   /** Return how high the sentences at the end of a row are. */
@@ -212,6 +222,16 @@ export class Layout {
   legY(flight) {
     if (flight.row < 0) return -6;
     return this.tops[flight.row] + ROW + LEG * (flight.leg + 0.5) + 1;
+  }
+
+  /** Is a row a later one of those that are folded away together? */
+  isAway(row) {
+    return this.folds[row] !== null && this.folds[row] !== undefined && this.folds[row] !== row;
+  }
+
+  /** Is a message received in the row that sent it? */
+  static isAtOnce(flight) {
+    return flight.end === flight.row && flight.how === "delivered";
   }
 
   /** Return the flights that are drawn somewhere in rows [first, last]. */

@@ -120,7 +120,7 @@ export function goToPresent() {
 
 function presentLine() {
   const { present } = store;
-  const messages = present.in_flight.length;
+  const messages = present.in_flight.filter((one) => store.whole || !one.minor).length;
   const time = present.at_us ? ` · ${clock(present.at_us)}` : "";
   const flying = `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
   const words = present.over || present.ending?.text || flying;

@@ -10,6 +10,8 @@ export const store = {
   ahead: 0,
   tour: null,
   layout: new Layout(),
+  /** Are steps and messages of a session shown that are minor, too? */
+  whole: false,
   /** The step that is looked at, or null for the present. */
   selected: null,
   lane: null,
@@ -56,10 +58,7 @@ export function takeSession(news) {
   store.session = news;
   store.steps = news.steps;
   take(news);
-  store.layout = new Layout();
-  store.layout.wordy = !Object.values(news.kinds_of_lifeline).includes("actor");
-  store.layout.start(news.initial?.sent);
-  store.layout.follow(store.steps, 0);
+  layOut();
   if (other) {
     store.heads = [];
     store.lane = null;
@@ -68,6 +67,23 @@ export function takeSession(news) {
     if (news.tour?.shows_logs) store.tab = "topics";
   }
   tidy();
+  changed();
+}
+
+function layOut() {
+  const { session } = store;
+  store.layout = new Layout();
+  store.layout.wordy = !session.is_recorded && !Object.values(session.kinds_of_lifeline).includes("actor");
+  store.layout.whole = store.whole;
+  store.layout.told = Boolean(session.is_recorded);
+  store.layout.start(session.initial?.sent);
+  store.layout.follow(store.steps, 0);
+}
+
+/** Show all steps, or fold those that are minor. */
+export function showWhole(yes) {
+  store.whole = yes;
+  layOut();
   changed();
 }
 
@@ -89,6 +105,10 @@ function take(news) {
   if (news.branches) store.branches = news.branches;
   if (news.ahead !== undefined) store.ahead = news.ahead;
   if (news.tour !== undefined) store.tour = news.tour;
+  if (news.lifelines && store.session !== news) {
+    store.session.lifelines = news.lifelines;
+    for (const name of news.lifelines) store.session.kinds_of_lifeline[name] ??= "actor";
+  }
 }
 
 function tidy() {

@@ -5,7 +5,7 @@ import { h, render } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { menu } from "./float.js";
 import { openSearch } from "./search.js";
-import { store } from "./store.js";
+import { showWhole, store } from "./store.js";
 import { actions } from "./view_why.js";
 import { openFind } from "./finding.js";
 import { openWhat } from "./open.js";
@@ -31,8 +31,9 @@ export function drawTop() {
   const all = Object.entries(session.sizes || {});
   const said = (pairs) => pairs.map(([name, value]) => `${name} ${value}`);
   const settings = Object.entries(session.settings || {}).filter(([, value]) => value).map((pair) => pair.join("="));
-  const words = (sizes) => [session.scenario ? session.model : "", ...said(sizes), ...settings, session.network,
-    session.mode].filter(Boolean).join(" · ");
+  const words = (sizes) => (session.is_recorded ? ["a session of real clients"] : [
+    session.scenario ? session.model : "", ...said(sizes), ...settings, session.network, session.mode,
+  ]).filter(Boolean).join(" · ");
   // What there is none of need not be said at first sight.
   const about = words(all.filter(([, value]) => value));
   render(
@@ -43,7 +44,8 @@ export function drawTop() {
       h("span", { class: "about", title: `${session.title}\n${words(all)}` }, about)),
     startsUp() && h("span", { class: "about", key: "starts", role: "status" }, "loading the models…"),
     button("open", "Open…", "Open a model, a scenario, a tour or an earlier session (O)", openWhat),
-    button("find", "Find…", "Find a violation: try seeds and strategies in the background (F)", openFind),
+    !session.is_recorded
+      && button("find", "Find…", "Find a violation: try seeds and strategies in the background (F)", openFind),
     button("tours", "Tours", "Guided tours (T)", (event) => openTours(event.currentTarget)),
     button("load", "Load", "Load a trail from a file (L)", pickFile),
     button("save", "Save", "Save the trail (Shift+S)", saveTrail),
@@ -99,7 +101,8 @@ export function drawTransport() {
       h("button", { key: "run", id: "go-run", type: "button", class: "primary", "aria-pressed": present.running
         ? "true" : "false", title: "Run or pause (Space)", onclick: () => toggleRun(wanted()) },
       icon(present.running ? "stop" : "play"), present.running ? "Pause" : "Run"),
-      act("step", "one", "One step, chosen by the strategy (.)", () => run({ steps: 1 }), present.over || ""),
+      !session.is_recorded && act("step", "one", "One step, chosen by the strategy (.)", () => run({ steps: 1 }),
+        present.over || ""),
       act("forward", "forward", "Forward one step of those that are kept (])", () => forward(at + 1), atEnd),
       act("end", "end", "Forward to the end of the branch (Shift+])", () => forward(at + store.ahead), atEnd),
       act("undo", "undo", "Undo (U)", undo, present.can_undo ? "" : "nothing was done yet")),
@@ -113,11 +116,23 @@ export function drawTransport() {
     field("speed", "", choice("speed", String(present.speed ?? 0), [...new Set([...SPEEDS, present.speed ?? 0])]
       .map((speed) => [String(speed), speed ? `${speed} a second` : "full speed"]),
     (value) => ask("strategy", { speed: Number(value) }))),
-    lacks("strategy") ? [] : decides(canFail),
+    session.is_recorded ? recorded() : lacks("strategy") ? [] : decides(canFail),
     h("span", { class: "push" }),
     h("span", { class: "state", id: "run-state" }, present.running ? "running" : present.over ? "at rest" : "paused",
       ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),
   );
+}
+
+/** What there is to choose in a session of real clients: nothing but what is shown of it. */
+function recorded() {
+  return [
+    h("label", { key: "whole", class: "check", title: "Show uneventful requests, too: metadata, heartbeats, empty "
+      + "fetches, connections" },
+      h("input", { id: "set-whole", type: "checkbox", checked: store.whole,
+        onchange: (event) => showWhole(event.target.checked) }), "all requests"),
+    h("span", { key: "recorded", class: "about", id: "recorded" }, "real clients: the steps are recorded, no others "
+      + "can be chosen"),
+  ];
 }
 
 /** Who decides in a run: a strategy with its seed, with faults or without. */

@@ -29,7 +29,8 @@ const BUTTONS = [
 
 /** Draw the view into so much room. */
 export function drawNow({ wide, high }) {
-  const messages = store.present.in_flight.filter((one) => !store.only || [one.to, one.from].includes(store.only))
+  const messages = store.present.in_flight
+    .filter((one) => (store.whole || !one.minor) && (!store.only || [one.to, one.from].includes(store.only)))
     .map((one) => ({ ...one, key: one.id, lines: fieldLines(one, wide - BESIDE),
       isLong: width(one.type, TYPE) + 9 + width(`${one.from} → ${one.to}`, SMALL) > wide - BESIDE }));
   const steps = offered();
@@ -44,6 +45,8 @@ export function drawNow({ wide, high }) {
     h("div", { class: "view-head" },
       h("h2", {}, "Enabled steps"), h("span", { class: "count" }, steps.length), chooser("only", "Whose", whose()),
       chooser("sort", "Which", [["", "protocol"], ["faults", "faults"], ["all", "all"]])),
+    store.session.is_recorded && h("p", { key: "recorded", class: "empty" },
+      "A session of real clients: what they sent is recorded, and nothing else can be chosen."),
     paged("enabled", steps.map((one) => ({ ...one, key: one.label })), Math.floor((room - used) / STEP), drawStep,
       { label: "Enabled steps", empty: store.present.over || "No step of this sort is enabled.", tall: STEP }),
   ];

@@ -20,7 +20,8 @@ export function drawStep({ wide, high }) {
   if (!step) return h("p", { class: "empty" }, "No step was taken yet. The initial state is under Actors.");
   const more = fetchStep(step);
   const lines = new Lines(wide);
-  const what = [step.process, NAMES[sortOf(step)], clock(step.at_us)].filter(Boolean).join(" · ");
+  const sort = store.session.is_recorded && !step.sort ? "" : NAMES[sortOf(step)];
+  const what = [step.process, sort, clock(step.at_us)].filter(Boolean).join(" · ");
   lines.say(step.args?.length ? `${step.action}(${step.args.join(", ")})` : step.action, "line-strong");
   const detail = step.label.slice(step.label.startsWith(step.action) ? step.label.indexOf(" ") + 1 || Infinity : 0);
   if (detail && !step.received) lines.say(detail, "line-mono");
@@ -63,13 +64,22 @@ function messages(lines, step) {
     lines.head(`Takes ${received.type} from ${received.from}`);
     fields(received);
   }
-  for (const message of step.sent || []) {
+  const told = store.session.is_recorded;
+  for (const message of told ? step.sent || [] : []) {
+    const flight = layout.byId.get(message.id);
+    if (!flight) continue;
+    const fate = flight.how === "delivered" && flight.end === flight.row ? "" : `: ${flight.how}`;
+    lines.head(`${message.type} ${message.from} → ${message.to}${fate}`);
+    fields(message);
+  }
+  for (const message of told ? [] : step.sent || []) {
     lines.head(`${message.copy_of ? "Copies" : "Sends"} ${message.type} to ${message.to}`);
     fields(message);
   }
+  const own = new Set(told ? (step.sent || []).map((message) => message.id) : []);
   for (const { id, how } of step.taken || []) {
     const message = layout.byId.get(id)?.message;
-    if (message) lines.head(`${message.type} ${message.from} → ${message.to}: ${how}`);
+    if (message && !own.has(id)) lines.head(`${message.type} ${message.from} → ${message.to}: ${how}`);
   }
 }
 
