@@ -8,10 +8,14 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.model import Printed, ProtocolCommand, Refusal
 from harness.model.protocol_command import CommandOption
 from kafka_proto.gateway.inputs import MOST_BROKERS, MOST_OF_A_TOPIC, Settings
+
+if TYPE_CHECKING:
+    from kafka_proto.gateway.live_page import LivePage
 
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
@@ -25,13 +29,13 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     """Serve until SIGTERM or SIGINT; what clients want to know is printed once they can connect."""
     try:
         from kafka_proto.gateway.configs import with_configs
-        from kafka_proto.gateway.host import Host
         from kafka_proto.gateway.inputs import Started
         from kafka_proto.gateway.live_log import told
         from kafka_proto.gateway.offer import LEVELS, RELEASES
         from kafka_proto.gateway.plans import read_plan
         from kafka_proto.gateway.recording import Recording, check_writable
         from kafka_proto.gateway.server import Seen, serve_until_signal
+        from kafka_proto.gateway.story import ToldHost
     except ImportError as error:
         raise Refusal(f"serving needs the extra `gateway` ({error.name} is missing): "
                       "pip install 'kafka-proto[gateway]'") from None
@@ -59,13 +63,17 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     topics = _topics(arguments)
     recordings = list[Recording]()
 
-    def watch(host: Host, started: Started) -> Seen:
+    page = None if options["--page"] is None else _page(host, _number(options["--page"], "--page", 0, 65_535))
+
+    def watch(host: ToldHost, started: Started) -> Seen:
         recordings.append(Recording(host, started))
-        return told(host, recordings[-1].see)
+        see = told(host, recordings[-1].see)
+        return see if page is None else page.watch(host, started, see)
 
     try:
         served = serve_until_signal(
-            settings, topics, _announce, watch, plan, seed if faults == FROM_STDIN else None, listen)
+            settings, topics, _announce, watch, plan, seed if faults == FROM_STDIN else None, listen,
+            None if page is None else page.run)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
@@ -88,6 +96,16 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     data = {"connections": served.opened, "received": served.received, "violated": problems,
             "trail": None if path is None else str(path)}
     return Printed("\n".join(lines), data, 1 if problems else 0)
+
+
+def _page(host: str, port: int) -> LivePage:
+    """Return the page of a session that begins. Raises Refusal if it is not installed, or its port is taken."""
+    try:
+        from kafka_proto.gateway.live_page import LivePage
+    except ImportError as error:
+        raise Refusal(f"--page needs the extra `demo` ({error.name} is missing): "
+                      "pip install 'kafka-proto[gateway,demo]'") from None
+    return LivePage(host, port)
 
 
 def _announce(address: str) -> None:
@@ -162,6 +180,7 @@ serve = ProtocolCommand(
         CommandOption("--faults", "PLAN", "Faults to inject: verbs ('delay EndTxn for_ms=2500; crash b2 at_ms=500'), "
                       "random ones (delay=2,crash=1), a scenario's (late-end), or verbs as lines on stdin (-)."),
         CommandOption("--seed", "S", "Seed of random faults (default: 0)."),
+        CommandOption("--page", "PORT", "Show the session in the demo's page, on this port (0: a free one)."),
         CommandOption("--trail", "FILE", "Record the session; `replay FILE` replays it without clients."),
     ), is_live=True,
 )

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -289,10 +289,11 @@ def _begun(number: int, timed: TimedFault) -> None:
 def serve_until_signal(
     settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
     faults: Iterable[TimedFault] = (), typed: int | None = None, listen: str | None = None,
+    beside: Callable[[Server], Awaitable[None]] | None = None,
 ) -> Server:
     """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
 
-    With `typed`, a seed, lines on stdin are obeyed. Raises as `serving`.
+    With `typed`, a seed, lines on stdin are obeyed; `beside` is done with the server meanwhile. Raises as `serving`.
     """
     async def run() -> Server:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -300,6 +301,8 @@ def serve_until_signal(
                 announce(address)
                 if typed is not None:
                     tasks.start_soon(obey, server, typed, tasks)
+                if beside is not None:
+                    tasks.start_soon(beside, server)
                 await anext(signals)
         return server
 

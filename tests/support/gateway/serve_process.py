@@ -29,5 +29,7 @@ def serving(*words: str, folder: Path | None = None) -> Iterator[tuple[str, subp
         assert process.stdout is not None
         name, _, address = process.stdout.readline().strip().partition("=")
         assert name == "bootstrap.servers", process.communicate()
-        yield address, process
-        process.terminate()
+        try:
+            yield address, process
+        finally:
+            process.terminate()
