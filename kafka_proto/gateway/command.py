@@ -17,8 +17,9 @@ from kafka_proto.addresses import address_of
 from kafka_proto.gateway.inputs import MOST_BROKERS, MOST_OF_A_TOPIC, Fronted, Settings, Started, TimedFault
 
 if TYPE_CHECKING:
-    from kafka_proto.gateway.front import Front
+    from kafka_proto.gateway.live_page import LivePage
     from kafka_proto.gateway.server import Seen, Serving, Watch
+    from kafka_proto.gateway.story import Told
 
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
@@ -58,7 +59,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     seed, faults = _seed(options), options["--faults"]
     plan = read_plan(faults, seed, settings) if faults not in (None, FROM_STDIN) else []
     topics = _topics(arguments)
-    return _until_signal(lambda watch: serving(settings, topics, watch, plan, listen), options, listen, VIOLATING)
+    page = None if options["--page"] is None else _page(host, _number(options["--page"], "--page", 0, 65_535))
+    return _until_signal(lambda watch: serving(settings, topics, watch, plan, listen), options, listen, VIOLATING, page)
 
 
 def run_proxy(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
@@ -86,7 +88,7 @@ def run_proxy(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> 
 
 def _until_signal(
     served: Callable[[Watch], AbstractAsyncContextManager[Serving]], options: Mapping[str, str | None], listen: str,
-    violating: Path,
+    violating: Path, page: LivePage | None = None,
 ) -> Printed:
     """Serve until a signal, leave the session where it is to be left, and say what it violates."""
     from kafka_proto.gateway.known_bugs import check, explained
@@ -101,13 +103,15 @@ def _until_signal(
         check_writable(path)
     recordings = list[Recording]()
 
-    def watch(host: Front, started: Started | Fronted) -> Seen:
+    def watch(host: Told, started: Started | Fronted) -> Seen:
         recordings.append(Recording(host, started))
-        return told(host, recordings[-1].see)
+        see = told(host, recordings[-1].see)
+        return see if page is None else page.watch(host, started, see)
 
     try:
         server = serve_until_signal(
-            served(watch), _announce, _seed(options) if options["--faults"] == FROM_STDIN else None)
+            served(watch), _announce, _seed(options) if options["--faults"] == FROM_STDIN else None,
+            None if page is None else page.run)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
@@ -143,6 +147,16 @@ def _no_extra(error: ImportError) -> Refusal:
 
 def _seed(options: Mapping[str, str | None]) -> int:
     return _number(options["--seed"], "--seed", 0, 10**9 - 1)
+
+
+def _page(host: str, port: int) -> LivePage:
+    """Return the page of a session that begins. Raises Refusal if it is not installed, or its port is taken."""
+    try:
+        from kafka_proto.gateway.live_page import LivePage
+    except ImportError as error:
+        raise Refusal(f"--page needs the extra `demo` ({error.name} is missing): "
+                      "pip install 'kafka-proto[gateway,demo]'") from None
+    return LivePage(host, port)
 
 
 def _announce(address: str) -> None:
@@ -224,6 +238,7 @@ serve = ProtocolCommand(
         CommandOption("--num-partitions", "N", "Partitions of a topic that a client creates (default: 1)."),
         CommandOption("--exactly-once", "APPLICATION", "An application whose inputs have one committed output each, "
                       "such as 'orders to payments group=billing by=key'."),
+        CommandOption("--page", "PORT", "Show the session in the demo's page, on this port (0: a free one)."),
         *OF_A_SESSION,
     ), is_live=True,
 )

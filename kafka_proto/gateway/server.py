@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -336,11 +336,13 @@ def _begun(number: int, timed: TimedFault) -> None:
 
 
 def serve_until_signal(
-    served: AbstractAsyncContextManager[Serving], announce: Callable[[str], None], typed: int | None = None
+    served: AbstractAsyncContextManager[Serving], announce: Callable[[str], None], typed: int | None = None,
+    beside: Callable[[Server], Awaitable[None]] | None = None,
 ) -> Server:
     """Serve until SIGTERM or SIGINT; `announce` is told the addresses of the brokers once clients can connect.
 
-    With `typed`, a seed, lines on stdin are obeyed. Raises what `served` does.
+    With `typed`, a seed, lines on stdin are obeyed; `beside` is done with the server meanwhile. Raises what `served`
+    does.
     """
     async def run() -> Server:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -348,6 +350,8 @@ def serve_until_signal(
                 announce(address)
                 if typed is not None:
                     tasks.start_soon(obey, server, typed, tasks)
+                if beside is not None:
+                    tasks.start_soon(beside, server)
                 await anext(signals)
         return server
 

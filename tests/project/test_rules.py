@@ -70,7 +70,8 @@ HOMES = {
              "harness/simulate/testing/pytest_plugin.py", "harness/demo/web/server.py",
              "harness/demo/web/shared_session.py", "harness/demo/web/background_search.py",
              "harness/demo/terminal/trio_stepper.py", "kafka_proto/gateway/server.py",
-             "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/proxying.py", "kafka_proto/reproduce/proxy.py",
+             "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/live_page.py", "kafka_proto/gateway/proxying.py",
+             "kafka_proto/reproduce/proxy.py",
              "kafka_proto/reproduce/playing.py"),
     "starlette": ("harness/demo/web/server.py", "harness/demo/web/responses.py"),
     "hypercorn": ("harness/demo/web/server.py",),
@@ -87,6 +88,7 @@ HOMES = {
 
 DRIVERS = {
     "kafka_proto/gateway/recording.py": ("model", "record"),
+    "kafka_proto/gateway/live_page.py": ("model", "record", "demo"),
     "kafka_proto/gateway/report.py": ("model", "record", "render", "simulate"),
     "kafka_proto/gateway/random_plans.py": ("model", "simulate"),
     "kafka_proto/reproduce/command.py": ("model", "record", "simulate"),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from harness.demo.session import interactive_run
+from harness.demo.session.as_json import Json
 from harness.demo.session.branches import Ending, LeftSession, RunBranch
 from harness.demo.session.explanations import Explainer
 from harness.demo.session.interactive_run import MOST_STEPS, MOST_UNDONE, InteractiveRun, Stale
@@ -185,6 +186,28 @@ class LiveSession(InteractiveRun):
         if all(option.kind is Kind.FAULT for option in self.node.options):
             return "nothing but faults is possible any more"
         return None
+
+    def deeds(self) -> list[Json]:
+        """Return what a person may do to what drives the session, as steps that are possible; see `FedSession`."""
+        return []
+
+    def do(self, label: str) -> bool:
+        """Do one of those; say whether it is one."""
+        return False
+
+    @property
+    def may_catch_up(self) -> bool:
+        """Say whether a step that happened elsewhere waits to be shown; `catch_up` shows it."""
+        return False
+
+    def catch_up(self) -> None:
+        """Show the next such step."""
+        raise AssertionError("nothing drives this session")
+
+    @property
+    def is_fed(self) -> bool:
+        """Say whether what is shown is driven from elsewhere."""
+        return False
 
     def view(self) -> View:
         """Return a view of the present state."""

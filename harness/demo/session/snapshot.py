@@ -54,6 +54,7 @@ def frame(session: LiveSession) -> Json:
         "kinds_of_lifeline": {name: as_json.kind_of_lifeline(model, name) for name in lanes},
         "possible_faults": as_json.possible_faults(model), "links": as_json.links(model),
         "has_logs": model.logs is not None, "is_recorded": model.tells,
+        "is_live": session.is_fed,
         "properties": [
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
@@ -125,7 +126,7 @@ def present(session: LiveSession) -> Json:
         "enabled": [
             as_json.enabled_json(n, option, session.lanes, session.in_flight)
             for n, option in enumerate(session.node.options)
-        ],
+        ] + session.deeds(),
         "in_flight": as_json.in_flight_json(session.in_flight, ready),
         "gates": as_json.gates(model, state, record.telling),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),

@@ -87,6 +87,7 @@ class SharedSession:
                         await self._carry_out(pending)
                     if self.session.runner.running:
                         await self._go()
+                    self._catch_up()
                     more = self._refine()
                     self._publish()
             finally:
@@ -104,6 +105,12 @@ class SharedSession:
                 published = trio.current_time()
             await trio.sleep(pace.SOON)
         self._publish()
+
+    def _catch_up(self) -> None:
+        """Show what happened elsewhere, for the time of a slice."""
+        until = trio.current_time() + pace.SLICE
+        while self.session.may_catch_up and trio.current_time() < until:
+            self.session.catch_up()
 
     async def find(self, runs: int, seed: int) -> None:
         """Begin to search for a violation of what is shown, and report to everybody how far it is."""
@@ -127,6 +134,8 @@ class SharedSession:
     async def _next_verb(self, more: bool) -> PendingVerb | None:
         """Return the next verb; while something goes on, wait no longer than to its next frame."""
         wait = pace.wait(self.session, more)
+        if self.session.is_fed:
+            wait = pace.FRAME if wait is None else min(wait, pace.FRAME)
         if wait is None:
             return await self._verbs.receive()
         with trio.move_on_after(wait):
@@ -173,8 +182,13 @@ class SharedSession:
             raise pending.error
 
     async def take(self, index: int | None = None, label: str | None = None, at: int | None = None) -> None:
-        """Take a step that is possible now."""
-        await self.do(lambda: self._host.take(self.session.chosen(index, label, at)))
+        """Take a step that is possible now, or do to what drives the session what has this label."""
+
+        async def verb() -> None:
+            if label is None or not self.session.do(label):
+                await self._host.take(self.session.chosen(index, label, at))
+
+        await self.do(verb)
 
     async def forward(self, to: int) -> None:
         """Go on along the kept steps."""

@@ -32,5 +32,7 @@ def serving(
         assert process.stdout is not None
         name, _, address = process.stdout.readline().strip().partition("=")
         assert name == "bootstrap.servers", process.communicate()
-        yield address, process
-        process.terminate()
+        try:
+            yield address, process
+        finally:
+            process.terminate()

@@ -93,19 +93,34 @@ export function drawTransport() {
   const canFail = Object.values(session.possible_faults).some(Boolean);
   const atStart = at ? "" : "this is the start";
   const atEnd = store.ahead ? "" : "no step is kept ahead";
+  const state = session.is_live && !store.ahead ? "live" : present.running ? "running" : present.over ? "at rest"
+    : "paused";
   render(
     bar,
     h("div", { class: "group", role: "group", "aria-label": "Time travel" },
       act("start", "start", "Rewind to the start (Shift+[)", () => rewind(0), atStart),
       act("back", "back", "Rewind one step ([)", () => rewind(at - 1), atStart),
-      h("button", { key: "run", id: "go-run", type: "button", class: "primary", "aria-pressed": present.running
-        ? "true" : "false", title: "Run or pause (Space)", onclick: () => toggleRun(wanted()) },
+      !session.is_live && h("button", { key: "run", id: "go-run", type: "button", class: "primary",
+        "aria-pressed": present.running ? "true" : "false", title: "Run or pause (Space)",
+        onclick: () => toggleRun(wanted()) },
       icon(present.running ? "stop" : "play"), present.running ? "Pause" : "Run"),
       !session.is_recorded && act("step", "one", "One step, chosen by the strategy (.)", () => run({ steps: 1 }),
         present.over || ""),
       act("forward", "forward", "Forward one step of those that are kept (])", () => forward(at + 1), atEnd),
       act("end", "end", "Forward to the end of the branch (Shift+])", () => forward(at + store.ahead), atEnd),
       act("undo", "undo", "Undo (U)", undo, present.can_undo ? "" : "nothing was done yet")),
+    session.is_live ? [] : howFar(at),
+    session.is_recorded ? recorded() : lacks("strategy") ? [] : decides(canFail),
+    h("span", { class: "push" }),
+    h("span", { class: "state", id: "run-state" }, state,
+      ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),
+  );
+}
+
+/** How far a run goes, and how fast. */
+function howFar(at) {
+  const speed = store.present.speed ?? 0;
+  return [
     field("until", "", untilChoice()),
     until.startsWith("step:") && h("input", { key: "number", type: "number", min: at + 1, value: stepNumber,
       "aria-label": "Run until this step", onchange: (event) => {
@@ -113,14 +128,10 @@ export function drawTransport() {
         until = `step:${stepNumber}`;
         drawTransport();
       } }),
-    field("speed", "", choice("speed", String(present.speed ?? 0), [...new Set([...SPEEDS, present.speed ?? 0])]
-      .map((speed) => [String(speed), speed ? `${speed} a second` : "full speed"]),
+    field("speed", "", choice("speed", String(speed), [...new Set([...SPEEDS, speed])]
+      .map((one) => [String(one), one ? `${one} a second` : "full speed"]),
     (value) => ask("strategy", { speed: Number(value) }))),
-    session.is_recorded ? recorded() : lacks("strategy") ? [] : decides(canFail),
-    h("span", { class: "push" }),
-    h("span", { class: "state", id: "run-state" }, present.running ? "running" : present.over ? "at rest" : "paused",
-      ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),
-  );
+  ];
 }
 
 /** What there is to choose in a session of real clients: nothing but what is shown of it. */
@@ -130,8 +141,8 @@ function recorded() {
       + "fetches, connections" },
       h("input", { id: "set-whole", type: "checkbox", checked: store.whole,
         onchange: (event) => showWhole(event.target.checked) }), "all requests"),
-    h("span", { key: "recorded", class: "about", id: "recorded" }, "real clients: the steps are recorded, no others "
-      + "can be chosen"),
+    h("span", { key: "recorded", class: "about", id: "recorded" }, store.session.is_live
+      ? "live: faults are under Now and Actors" : "real clients: the steps are recorded, no others can be chosen"),
   ];
 }
 

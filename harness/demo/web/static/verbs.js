@@ -23,7 +23,7 @@ export async function orNote(promise) {
 /** Take an enabled step of the picture that is shown. */
 export function take(step) {
   store.selected = null;
-  return ask("take", { index: step.index, at: store.present.step });
+  return ask("take", step.outside ? { label: step.label } : { index: step.index, at: store.present.step });
 }
 
 /** Go to a step of this branch: back, or forward among those that are kept. */

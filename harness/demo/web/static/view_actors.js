@@ -34,6 +34,8 @@ export function drawActors({ wide, high }) {
 
 /** What is left of a budget that is not generous. */
 function left() {
+  if (store.session.is_live) return "click two brokers' heads to part them";
+  if (store.session.is_recorded) return "";
   if (store.session.budget === "generous") return "click two heads to partition them";
   const kinds = Object.entries(store.present.budget_left || {}).map(([kind, n]) => `${kind} ${n}`);
   return kinds.length ? `faults left: ${kinds.join(", ")}` : "no faults left in the budget";

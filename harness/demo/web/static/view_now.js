@@ -17,7 +17,10 @@ const BESIDE = 148;
 const LINES = 9;
 const TITLE = 19;
 const TYPE = '600 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-const FAULTS = ["crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder"];
+const OF_REQUESTS = ["delay_request", "drop_request", "lose_request", "heal_request"];
+const FAULTS = [
+  ...OF_REQUESTS, "crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder",
+];
 /** Keys that take a step of the list. */
 export const DIGITS = 9;
 const BUTTONS = [
@@ -44,8 +47,9 @@ export function drawNow({ wide, high }) {
       { label: "Messages in flight", empty: "None is under way.", tall: tallOf }),
     h("div", { class: "view-head" },
       h("h2", {}, "Enabled steps"), h("span", { class: "count" }, steps.length), chooser("only", "Whose", whose()),
-      chooser("sort", "Which", [["", "protocol"], ["faults", "faults"], ["all", "all"]])),
-    store.session.is_recorded && h("p", { key: "recorded", class: "empty" },
+      chooser("sort", "Which", store.session.is_live ? [["", "all"], ["faults", "faults"]]
+        : [["", "protocol"], ["faults", "faults"], ["all", "all"]])),
+    store.session.is_recorded && !store.session.is_live && h("p", { key: "recorded", class: "empty" },
       "A session of real clients: what they sent is recorded, and nothing else can be chosen."),
     paged("enabled", steps.map((one) => ({ ...one, key: one.label })), Math.floor((room - used) / STEP), drawStep,
       { label: "Enabled steps", empty: store.present.over || "No step of this sort is enabled.", tall: STEP }),
@@ -66,7 +70,8 @@ const tallOf = (message) => MESSAGE + LINE * (message.lines.length - 1) + (messa
 
 /** Return the enabled steps that the list has, in its order: keys 1 to 9 take the first of them. */
 export function offered() {
-  const sort = store.sort || "";
+  // Nobody but real clients takes the steps of the protocol there.
+  const sort = store.sort || (store.session.is_live ? "all" : "");
   return enabled((one) => {
     if (["deliver", "drop", "duplicate", "delay", "release"].includes(one.verb)) return false;
     if (store.only && !(one.process === store.only || one.actors?.includes(store.only))) return false;
@@ -150,4 +155,5 @@ function drawStep(one, cell, index) {
 }
 
 const SIGNS = { crash: "drop", pause: "hold", resume: "release", partition: "bolt", one_way: "bolt", heal: "plus",
-  restart: "plus", timer: "clock", skew: "clock", reorder: "reorder", elect: "star" };
+  restart: "plus", delay_request: "hold", drop_request: "drop", lose_request: "drop", heal_request: "plus",
+  timer: "clock", skew: "clock", reorder: "reorder", elect: "star" };
