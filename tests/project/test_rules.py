@@ -70,7 +70,7 @@ HOMES = {
              "harness/simulate/testing/pytest_plugin.py", "harness/demo/web/server.py",
              "harness/demo/web/shared_session.py", "harness/demo/web/background_search.py",
              "harness/demo/terminal/trio_stepper.py", "kafka_proto/gateway/server.py",
-             "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/proxying.py", "kafka_proto/reproduce/proxy.py",
+             "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/proxying.py",
              "kafka_proto/reproduce/playing.py"),
     "starlette": ("harness/demo/web/server.py", "harness/demo/web/responses.py"),
     "hypercorn": ("harness/demo/web/server.py",),
