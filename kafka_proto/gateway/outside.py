@@ -20,7 +20,7 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import NO_ID, Fields, structures
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.observed import NOBODY, header_of, produced, producer_of
-from kafka_proto.gateway.records import BatchHeader, read_header, read_marker, split
+from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, read_marker, split
 from kafka_proto.log import Marker, PartitionLog, RecordBatch, rebuild
 from kafka_proto.log.chunks import chunks
 from kafka_proto.requests import TxnState, partition_name
@@ -109,7 +109,7 @@ class Outside:
     def describe(self, fields: Fields) -> None:
         """Note what a coordinator knows of transactional ids."""
         for state in fields["transaction_states"]:
-            if state["error_code"] == 0:
+            if state["error_code"] == 0 and state["transaction_state"] in STATES:
                 names = (partition_name(topic["topic"], index)
                          for topic in state["topics"] for index in topic["partitions"])
                 self.entries[state["transactional_id"]] = TransactionMetadata(
@@ -145,10 +145,14 @@ class Outside:
                     continue
                 known = self.reading.setdefault(name, [])
                 begin = max(self.starts.get(name, 0), partition["log_start_offset"])
-                for data in split(partition["records"] or b""):
-                    header = read_header(data)
-                    if header.base_offset >= (known[-1].last_offset + 1 if known else begin):
-                        known.append(self._batch(name, header, data))
+                try:
+                    for data in split(partition["records"] or b""):
+                        header = read_header(data)
+                        if header.base_offset >= (known[-1].last_offset + 1 if known else begin):
+                            known.append(self._batch(name, header, data))
+                except BadBatch as error:
+                    self.unread[name] = str(error)
+                    continue
                 after = known[-1].last_offset + 1 if known else begin
                 self.ends[name] = after, partition["high_watermark"]
                 if after >= partition["high_watermark"]:
@@ -191,6 +195,7 @@ class Outside:
             yield attrs.evolve(batch, records=(Cause(batch.marker, cause),))
 
 
+STATES = {state.value for state in TxnState}
 MARKERS = {0: Marker.ABORT, 1: Marker.COMMIT}
 
 

@@ -55,6 +55,7 @@ INDEXES = ("index", "partition_index", "partition")
 class UpstreamConnection:
     """A connection to a broker, with the requests that it has not answered, in their order."""
 
+    broker: int
     frames: FrameReader = attrs.field(factory=lambda: FrameReader(LONGEST_ANSWER))
     waiting: deque[tuple[Token, WireRequest, str]] = attrs.field(factory=deque)
 
@@ -162,7 +163,7 @@ class ProxyHost(Front):
             self._learn(given)
 
     def _dial(self, number: int, broker: int, outputs: list[Output]) -> None:
-        self._connections[number] = UpstreamConnection()
+        self._connections[number] = UpstreamConnection(broker)
         place = self.address_of(self._nodes[broker - 1]) if broker <= len(self._nodes) else UNKNOWN_ADDRESS
         outputs.append(Dial(number, *place))
 
@@ -193,7 +194,7 @@ class ProxyHost(Front):
             for frame in connection.frames.receive(data):
                 if not connection.waiting:
                     raise Malformed("an answer that nobody asked for")
-                self._answer(*connection.waiting.popleft(), frame, outputs)
+                self._answer(connection.broker, *connection.waiting.popleft(), frame, outputs)
         except Malformed as reason:
             if self._connections.pop(number, None) is not None:
                 outputs.append(HangUp(number))
@@ -202,7 +203,7 @@ class ProxyHost(Front):
         self._hang_up(number, outputs)
 
     def _answer(
-        self, token: Token, request: WireRequest, transaction: str, frame: bytes, outputs: list[Output]
+        self, broker: int, token: Token, request: WireRequest, transaction: str, frame: bytes, outputs: list[Output]
     ) -> None:
         """Note what a broker answered, and let the client hear it that still waits for it."""
         fields = read_response(frame, request.api_key, request.version)[1]
@@ -213,14 +214,16 @@ class ProxyHost(Front):
             self._forget_topics(fields)
         number, place = token
         client = self.clients.get(number)
-        if client is None or client.asked is None or client.asked.number != place:
-            return
-        if client.loses:
-            self.exchanged.append(Exchanged(number, client.broker, request, transaction, LOST, fields))
+        if client is not None and (client.asked is None or client.asked.number != place):
+            client = None
+        if client is not None and client.loses:
+            self.exchanged.append(Exchanged(number, broker, request, transaction, LOST, fields))
             self._close(number, "a fault lost the answer", outputs)
             return
+        self.exchanged.append(Exchanged(number, broker, request, transaction, answer=fields))
+        if client is None:
+            return
         self._note(request, transaction, fields)
-        self.exchanged.append(Exchanged(number, client.broker, request, transaction, answer=fields))
         brokers = list(naming(fields))
         for part, node in brokers:
             part["host"], part["port"] = self._mine(node)

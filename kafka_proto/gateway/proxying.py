@@ -13,6 +13,7 @@ from harness.model import Refusal
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.inputs import Dial, Forward, Fronted, HangUp, Learned, Output, Replied, Settings, TimedFault
 from kafka_proto.gateway.outside import Address
 from kafka_proto.gateway.proxy import ProxyHost
@@ -65,6 +66,7 @@ class ProxyServer(Server):
                         clients[where] = stack.enter_context(Client(*where, PATIENCE_SECONDS))
                     frame = await trio.to_thread.run_sync(
                         clients[where].frame, question.api_key, question.version, question.message)
+                    read_response(frame, question.api_key, question.version)  # what cannot be read is no input
                     self._take(Learned(question.api_key, question.version, frame, self._clock()))
 
     def _carry_out(self, output: Output) -> None:

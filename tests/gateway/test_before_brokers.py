@@ -257,6 +257,15 @@ def test_partitions_and_coordinators_that_do_not_answer_are_said() -> None:
         "the coordinator of app did not describe it: P5, P7 and P8 are not judged of it")
 
 
+def test_batches_of_an_old_format_are_said_not_to_be_judged() -> None:
+    proxy, clients = before_brokers()
+    assert Producer(clients).write(0, b"a") == 0
+    proxy.change = changed_logs(lambda partition: partition.update(
+        records=partition["records"][:16] + b"\x01" + partition["records"][17:]))
+    assert proxy.over() == {}
+    assert proxy.proxy.unjudged()[0].startswith("t-0 could not be read to its end (a batch of message format 1")
+
+
 @pytest.mark.parametrize(("plan", "said"), [
     ("elect t-0", "elect is not possible in front of another cluster, whose brokers do not hear the proxy"),
     ("shut_down b1", "shut_down is not possible in front of another cluster"),

@@ -71,7 +71,6 @@ HOMES = {
              "harness/demo/web/shared_session.py", "harness/demo/web/background_search.py",
              "harness/demo/terminal/trio_stepper.py", "kafka_proto/gateway/server.py",
              "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/live_page.py", "kafka_proto/gateway/proxying.py",
-             "kafka_proto/reproduce/proxy.py",
              "kafka_proto/reproduce/playing.py"),
     "starlette": ("harness/demo/web/server.py", "harness/demo/web/responses.py"),
     "hypercorn": ("harness/demo/web/server.py",),
