@@ -118,7 +118,7 @@ class FailingBrokers(RunningActors):
             (b,) = self.brokers
             broker = self._broker(b)
             assert isinstance(broker.log, LocalLog)
-            self._states[b] = broker.log.elected(self._states[b], p)
+            self._keep(b, broker.log.elected(self._states[b], p))
             self._settle(())
         else:
             isr = self.in_sync(p)
@@ -188,7 +188,7 @@ class FailingBrokers(RunningActors):
         for part in before:
             disk = durable(before[part])
             local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
-        self._states[broker] = local if flushes else self._high_watermarks_as_on_disk(broker, local)
+        self._keep(broker, local if flushes else self._high_watermarks_as_on_disk(broker, local))
         self._unanswered = {
             (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
         self.held = [message for message in self.held if broker not in (message.source, message.dest)]
@@ -197,7 +197,7 @@ class FailingBrokers(RunningActors):
         """Start a broker that is down, and let it lead again what it led at first."""
         self.down -= {broker}
         self._silent.pop(broker, None)
-        self._states[broker] = self._broker(broker).restarted(self._states[broker])
+        self._keep(broker, self._broker(broker).restarted(self._states[broker]))
         self._tell_time(broker)
         self._settle(())
         self._ask_again()
@@ -269,7 +269,7 @@ class FailingBrokers(RunningActors):
 
     def _announce(self, turn: Turn[Local]) -> None:
         """Let the controller take a turn of its own."""
-        self._states[CONTROLLER] = turn.local
+        self._keep(CONTROLLER, turn.local)
         self._settle(turn.sent)
 
     def _prefer(self, broker: str) -> None:

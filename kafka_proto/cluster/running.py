@@ -29,7 +29,7 @@ from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_lo
 from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
 from kafka_proto.log import PartitionLog
 from kafka_proto.replication.messages import PartitionMessage
-from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
+from kafka_proto.requests import OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
@@ -121,6 +121,11 @@ class RunningCluster(FailingBrokers):
         caches = (self._states[self.leader(p)][COORDINATOR[p]].cache for p in self.placement.transaction_partitions)
         return {tid: cached for cache in caches for tid, cached in cache.transactions.items()}
 
+    def entry(self, tid: str) -> TransactionMetadata | None:
+        """Return what is in the log of a transactional id."""
+        cached = self.coordinator(tid).transactions.get(tid)
+        return None if cached is None else cached.metadata
+
     @property
     def entries(self) -> dict[str, TransactionMetadata]:
         """Return what is in the log of each transactional id."""
@@ -129,9 +134,18 @@ class RunningCluster(FailingBrokers):
     @property
     def served(self) -> dict[str, PartitionLog]:
         """Return the log of each partition but those of transactions, as the leader has it that serves it."""
-        led = ((p, self.leader(p)) for p in (*self.partitions, OFFSETS_PARTITION))
-        states = ((p, self._states[b][LEADER[p]]) for p, b in led if b not in self.down)
-        return {p: state.log for p, state in states if state.serves}
+        found = ((p, self.served_log(p)) for p in (*self.partitions, OFFSETS_PARTITION))
+        return {p: log for p, log in found if log is not None}
+
+    def is_read(self, p: str) -> bool:
+        """Say whether there is such a partition of a topic of clients, or of the offsets topic."""
+        return p in self._replicas and topic_of(p) != TRANSACTION_TOPIC
+
+    def served_log(self, p: str) -> PartitionLog | None:
+        """Return the log of a partition as the leader has it; None if it does not serve it."""
+        b = self.leader(p)
+        state = None if b in self.down else self._states[b][LEADER[p]]
+        return state.log if state is not None and state.serves else None
 
     @property
     def marking(self) -> frozenset[str]:
@@ -152,7 +166,7 @@ class RunningCluster(FailingBrokers):
         cached = cache.transactions[tid]
         aged = attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, producer_epoch=epoch))
         after = attrs.evolve(cache, transactions=cache.transactions.set(tid, aged))
-        self._states[b] = self._states[b].put(part, attrs.evolve(mine, cache=after))
+        self._keep(b, self._states[b].put(part, attrs.evolve(mine, cache=after)))
 
     # What comes from outside.
 
@@ -250,17 +264,18 @@ class RunningCluster(FailingBrokers):
         self._actors = {each.name: each for each in actors}
         for name, state in before.items():
             self._states[name] = carried_over(state, self._states[name])
+        self._rested, self._timers = {}, {}
+        self.stirred.update(self._replicas)
         for name in names:
             self._tell_time(name)
         self._settle(())
 
+
 def carried_over(before: Local, after: Local) -> Local:
     """Return a state of more or fewer partitions with what another one kept."""
-    for part in before:
-        if part in after and part is not METADATA:
-            after = after.put(part, before[part])
+    after = after.put_all({part: before[part] for part in before if part in after and part is not METADATA})
     if METADATA in before:
         metadata, fresh = before[METADATA], after[METADATA].known
         there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
         after = after.put(METADATA, attrs.evolve(metadata, known=there))
-    return after
+    return after.folded()

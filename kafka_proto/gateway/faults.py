@@ -133,8 +133,10 @@ class UnderWay:
     asked: tuple[int, ...] = ()
     """Correlation ids."""
     until: int = FOREVER
-    changes: int = -1
-    """How much had happened when it last looked."""
+    watched: frozenset[str] = frozenset()
+    """The partitions for which it looks again when something happens to them."""
+    is_stirred: bool = False
+    """Whether something has happened to them since it looked."""
 
 
 def name_of(request: WireRequest) -> str:

@@ -57,7 +57,6 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
-from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 
 OF_GROUPS = (apis.OFFSET_COMMIT, apis.JOIN_GROUP, apis.HEARTBEAT, apis.LEAVE_GROUP, apis.SYNC_GROUP,
@@ -92,9 +91,6 @@ class Host:
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
         self._resumed: deque[int] = deque()
-        self._looked = -1
-        self._served: dict[str, PartitionLog] = {}
-        """The logs that were looked at last."""
 
     @property
     def deadline(self) -> int | None:
@@ -216,7 +212,7 @@ class Host:
                 self._answer(each, done, outputs)
                 return
             if isinstance(wanted, Waits):
-                each.asked, each.until, each.changes = (), wanted.until, self.cluster.changes
+                each.asked, each.until, each.watched, each.is_stirred = (), wanted.until, wanted.partitions, False
                 return
             each.asked = tuple(
                 self.cluster.send(one, each.here.name, f"c{each.token[0]}", each.here.transaction) for one in wanted)
@@ -235,15 +231,16 @@ class Host:
 
     def _look(self) -> None:
         """Note new committed records, and deleted partitions."""
-        if self._looked == self.cluster.changes:
+        if not self.cluster.stirred:
             return
-        self._looked = self.cluster.changes
+        stirred, self.cluster.stirred = self.cluster.stirred, set()
+        for each in self.under_way:
+            each.is_stirred = each.is_stirred or not each.watched.isdisjoint(stirred)
         if self.cluster.deleted:
             gone, self.cluster.deleted = frozenset(self.cluster.deleted), []
             self.observed = without(self.observed, gone)
-        before, self._served = self._served, self.cluster.served
-        for name, log in self._served.items():
-            if before.get(name) is not log:
+        for name in filter(self.cluster.is_read, sorted(stirred)):
+            if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:
@@ -258,7 +255,7 @@ class Host:
             return
         if done.value is not None:
             self.observed = answered(
-                self.observed, client.asked, each.here.transaction, done.value, self.cluster.entries)
+                self.observed, client.asked, each.here.transaction, done.value, self.cluster.entry)
         self.exchanged.append(Exchanged(number, client.broker, client.asked, each.here.transaction, answer=done.value))
         self._write(number, client.connection.send(place, done.value), outputs)
         self._is_answered(number, client, place)
@@ -277,8 +274,8 @@ class Host:
 
     def _go_on_everywhere(self, outputs: list[Output]) -> None:
         """Go on with what was answered meanwhile, and with connections behind it, until nothing changes."""
-        self._look()
         while True:
+            self._look()
             while self._resumed:
                 self._go_on(self._resumed.popleft(), outputs)
             ready = next((each for each in self.under_way if self._may_go_on(each)), None)
@@ -292,7 +289,7 @@ class Host:
             return all(number in self.cluster.answers for number in each.asked)
         if self.faults.of_broker(each.here.asked):
             return False
-        return each.until <= self.cluster.now or each.changes != self.cluster.changes
+        return each.until <= self.cluster.now or each.is_stirred
 
     def _begin(self, fault: Injected, outputs: list[Output]) -> None:
         """Begin a fault."""

@@ -9,6 +9,7 @@ import attrs
 
 from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
+from kafka_proto.broker.parts import METADATA
 from kafka_proto.gateway import records
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import MAX_MESSAGE
@@ -146,6 +147,8 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
     levels = requests.IsolationLevel
     level = levels.READ_COMMITTED if message["isolation_level"] == 1 else levels.READ_UNCOMMITTED
     until = here.cluster.now + message["max_wait"]
+    watched = frozenset(named(topic["topic"], wanted["partition"])
+                        for topic in message["topics"] for wanted in topic["partitions"]) | {METADATA.index[-1]}
     while True:
         left, size, is_final, topics = message.get("max_bytes", 2**31 - 1), 0, False, []
         for topic in message["topics"]:
@@ -160,7 +163,7 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
             topics.append({"topic": topic["topic"], "partitions": tuple(results)})
         if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
             return {"responses": tuple(topics), "session_id": 0}
-        yield Waits(until)
+        yield Waits(until, watched)
 
 
 def _partition(
