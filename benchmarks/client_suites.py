@@ -130,7 +130,7 @@ SUITES: Mapping[str, Suite] = {
     "aiokafka": Suite(
         repository="https://github.com/aio-libs/aiokafka",
         commit="672947afe85c91b7d953f0259e69837a711d3246",
-        build=in_venv("pytest-asyncio", "pytest-mock", "docker", "cramjam", "-e", "."),
+        build=in_venv("pytest==9.0.2", "pytest-asyncio==1.3.0", "pytest-mock==3.15.1", "docker", "cramjam", "-e", "."),
         command=pytest("-p", "aiokafka_brokers", "--docker-image=any:2.13_4.2.0", "-m", "not ssl",
                        "--ignore=tests/test_sasl.py", "tests"),
         environment=lambda place: {"PYTHONPATH": str(HERE), "SUITE_BROKER": place.address},
