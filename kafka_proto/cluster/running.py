@@ -6,9 +6,11 @@ single one that always leads, or several with replicas of each log and the contr
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
+from uuid import UUID
 
 import attrs
 
@@ -53,6 +55,13 @@ class RunningCluster(FailingBrokers):
         """Partitions that are gone, until the driver takes note."""
         self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
         """Clients' topics with their numbers of partitions."""
+        self.topic_ids: dict[str, UUID] = {}
+        self.topic_names: dict[UUID, str] = {}
+        """By id (KIP-516)."""
+        self._made = 0
+        """How many topics were made."""
+        for topic in self.topics:
+            self._identify(topic)
         self.configs: FrozenMap[str, FrozenMap[str, str]] = FrozenMap()
         """The settings that each topic has of its own, which the driver gave it."""
         self.placement: Placement
@@ -185,6 +194,7 @@ class RunningCluster(FailingBrokers):
         for index, p in enumerate(made):
             self._place(p, assigned.get(index), factor, rules)
         self.topics = self.topics.set(topic, partitions)
+        self._identify(topic)
         self.configs = self.configs.set(topic, FrozenMap(configs))
         self._compose()
         for b in sorted(self.fenced) if self.is_replicated else ():
@@ -208,6 +218,7 @@ class RunningCluster(FailingBrokers):
         for p in gone:
             del self._replicas[p], self._rules[p]
         self.topics, self.configs = self.topics.without(topic), self.configs.without(topic)
+        del self.topic_names[self.topic_ids.pop(topic)]
         self.deleted += gone
         self.held = [m for m in self.held if not (isinstance(m, PartitionMessage) and m.partition in gone)]
         self._compose()
@@ -227,6 +238,13 @@ class RunningCluster(FailingBrokers):
         self._compose()
 
     # How it is made.
+
+    def _identify(self, topic: str) -> None:
+        """Give a topic an id that no other one has or had; as of `Uuid.randomUuid`, its text begins with no dash."""
+        self._made += 1
+        digest = hashlib.sha256(f"{self._made} {topic}".encode()).digest()
+        topic_id = UUID(bytes=bytes((digest[0] & 0x7F, *digest[1:16])), version=4)
+        self.topic_ids[topic], self.topic_names[topic_id] = topic_id, topic
 
     def _place(
         self, p: str, replicas: tuple[str, ...] | None = None, factor: int = -1, rules: PartitionRules | None = None

@@ -225,9 +225,11 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> Field:
 
 
 def _plain(default: Any) -> Any:
-    """Return a default of kio's as the number of the wire."""
+    """Return a default of kio's as it is read from the wire."""
     if hasattr(default, "total_seconds"):
         return round(default.total_seconds() * 1000)
+    if dataclasses.is_dataclass(default):
+        return {field.name: _plain(getattr(default, field.name)) for field in dataclasses.fields(default)}
     return default
 
 

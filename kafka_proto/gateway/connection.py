@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Any
+from uuid import UUID
 
 import attrs
 
-from kafka_proto.gateway import codec
+from kafka_proto.gateway import codec, topic_ids
 from kafka_proto.gateway.offer import API_VERSIONS, Offer, answer_api_versions, unsupported_api_versions
 
 MOST_PIPELINED = 1_000
@@ -54,10 +55,12 @@ class _Answer:
 
 
 class Connection:
-    """A client's connection to one broker."""
+    """A client's connection to one broker. Topics' ids and names may change meanwhile."""
 
-    def __init__(self, offer: Offer, most_pipelined: int = MOST_PIPELINED) -> None:
+    def __init__(self, offer: Offer, most_pipelined: int = MOST_PIPELINED,
+                 ids: dict[str, UUID] | None = None, names: dict[UUID, str] | None = None) -> None:
         self._offer = offer
+        self._ids, self._names = {} if ids is None else ids, {} if names is None else names
         self._frames = codec.FrameReader()
         self._most_pipelined = most_pipelined
         self._under_way: deque[_Answer] = deque()
@@ -112,7 +115,10 @@ class Connection:
         if not 0 <= at < len(self._under_way) or self._under_way[at].response is not None:
             raise ValueError(f"request {number} waits for no answer; those that do are named by the events")
         answer = self._under_way[at]
-        answer.response = b"" if response is None else encode_response(answer.request, response)
+        request = answer.request
+        if response is not None and topic_ids.goes_by_id(request.api_key, request.version):
+            response = topic_ids.with_ids(request.message, response, self._ids)
+        answer.response = b"" if response is None else encode_response(request, response)
         ready = bytearray()
         while self._under_way and self._under_way[0].response is not None:
             ready += self._under_way.popleft().response or b""
@@ -121,6 +127,8 @@ class Connection:
     def _taken(self, frame: bytes) -> WireRequest:
         """Return a frame as a request that waits for its answer. Raises Malformed for a frame that no broker takes."""
         request = read_request(self._offer, frame, self._next)
+        if topic_ids.goes_by_id(request.api_key, request.version):
+            topic_ids.add_names(request.message, self._names)
         self._next += 1
         self._under_way.append(_Answer(request))
         return request

@@ -116,7 +116,8 @@ class Host:
         if isinstance(given, Opened):
             if self.faults.is_down(given.broker):
                 return [Close(given.connection, f"b{given.broker} is down")]
-            self.clients[given.connection] = ServedConnection(Connection(self.offer), given.broker)
+            here = Connection(self.offer, ids=self.cluster.topic_ids, names=self.cluster.topic_names)
+            self.clients[given.connection] = ServedConnection(here, given.broker)
             return []
         if isinstance(given, Gone):
             self._abandon(given.connection)

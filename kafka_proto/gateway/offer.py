@@ -24,8 +24,10 @@ DESCRIBE_ACLS, DESCRIBE_CONFIGS, ALTER_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTIT
 DELETE_GROUPS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS = 42, 43, 44
 LIST_PARTITION_REASSIGNMENTS, OFFSET_DELETE, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_USER_SCRAM_CREDENTIALS = 46, 47, 48, 50
 DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 60, 61, 65, 66
+DESCRIBE_TOPIC_PARTITIONS = 75
 
 Range = tuple[int, int]
+NOWHERE: Range = (0, -1)
 
 KAFKA_3_5: Mapping[int, Range] = {
     PRODUCE: (0, 9), FETCH: (0, 15), LIST_OFFSETS: (0, 8), METADATA: (0, 12), OFFSET_COMMIT: (0, 8),
@@ -47,7 +49,7 @@ KAFKA_3_7 = {
 KAFKA_3_8 = {
     **KAFKA_3_7, PRODUCE: (0, 11), FIND_COORDINATOR: (0, 5), INIT_PRODUCER_ID: (0, 5), ADD_PARTITIONS_TO_TXN: (0, 5),
     ADD_OFFSETS_TO_TXN: (0, 4), END_TXN: (0, 4), TXN_OFFSET_COMMIT: (0, 4), LIST_TRANSACTIONS: (0, 1),
-    LIST_GROUPS: (0, 5),
+    LIST_GROUPS: (0, 5), DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 KAFKA_3_9 = {
     **KAFKA_3_8, FETCH: (0, 17), LIST_OFFSETS: (0, 9), FIND_COORDINATOR: (0, 6), API_VERSIONS: (0, 4),
@@ -75,13 +77,12 @@ LEVELS: Mapping[str, tuple[int, ...]] = {
 """The levels of `transaction.version` that a release knows; the last one is what a new cluster gets."""
 
 SERVED_HERE: Mapping[int, Range] = {
-    PRODUCE: (3, 12), FETCH: (4, 12), LIST_OFFSETS: (1, 6), METADATA: (0, 9), OFFSET_COMMIT: (2, 9),
-    OFFSET_FETCH: (1, 8), CREATE_TOPICS: (2, 6), DELETE_TOPICS: (1, 5), WRITE_TXN_MARKERS: (1, 2),
-    TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), FIND_COORDINATOR: (0, 4), API_VERSIONS: (0, 4),
-    LIST_TRANSACTIONS: (0, 1), OFFSET_FOR_LEADER_EPOCH: (2, 4), DESCRIBE_ACLS: (1, 3), DESCRIBE_LOG_DIRS: (1, 5),
-    DELETE_GROUPS: (0, 2),
+    PRODUCE: (3, 13), FETCH: (4, 18), LIST_OFFSETS: (1, 6), OFFSET_COMMIT: (2, 10), OFFSET_FETCH: (1, 10),
+    CREATE_TOPICS: (2, 7), DELETE_TOPICS: (1, 6), WRITE_TXN_MARKERS: (1, 2), TXN_OFFSET_COMMIT: (0, 5),
+    DESCRIBE_CONFIGS: (1, 4), API_VERSIONS: (0, 4), LIST_TRANSACTIONS: (0, 1), OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    DESCRIBE_ACLS: (1, 3), DESCRIBE_LOG_DIRS: (1, 5), DELETE_GROUPS: (0, 2),
 }
-"""Where less is served than a release offers: topics go by name here, never by id, and kio begins at these versions."""
+"""Where less is served than a release offers; kio begins at these versions."""
 
 ANNOUNCED_PRODUCE_FROM = 0
 """What brokers of 4.0 announce besides, though they refuse versions below 3: librdkafka looks at it (KAFKA-18659)."""
@@ -100,7 +101,7 @@ class Offer:
 
     def takes(self, api_key: int, version: int) -> bool:
         """Say whether a request of this API and version is taken."""
-        first, last = self.ranges.get(api_key, (0, -1))
+        first, last = self.ranges.get(api_key, NOWHERE)
         return first <= version <= last
 
 
@@ -119,7 +120,7 @@ def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> O
         raise ValueError(f"API {unknown[0]} is in no table of a release")
     ranges = {}
     for api in sorted({*served, API_VERSIONS}):
-        first, last = RELEASES[release][api]
+        first, last = RELEASES[release].get(api, NOWHERE)
         lowest, highest = SERVED_HERE.get(api, (first, last))
         if max(first, lowest) <= min(last, highest):
             ranges[api] = max(first, lowest), min(last, highest)

@@ -19,6 +19,7 @@ TABLE: dict[int, Api] = {
     offer.METADATA: topics.metadata,
     offer.CREATE_TOPICS: topics.create_topics,
     offer.DELETE_TOPICS: topics.delete_topics,
+    offer.DESCRIBE_TOPIC_PARTITIONS: topics.describe_topic_partitions,
     offer.DESCRIBE_CLUSTER: topics.describe_cluster,
     offer.DESCRIBE_CONFIGS: topics.describe_configs,
     offer.ALTER_CONFIGS: topics.alter_configs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -23,9 +24,11 @@ from kafka_proto.gateway.context import (
     at_leader,
     code,
     each,
+    leaders_in,
     named,
     number,
     told,
+    with_leader,
     wrong_place,
 )
 from kafka_proto.gateway.observed import produced
@@ -68,9 +71,9 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
             raise Closing(f"acks is 0, and the error {errors[0]} cannot be told")
         return None
     topics: dict[str, list[Fields]] = {}
-    for (topic, _), fields in found.items():
-        topics.setdefault(topic, []).append(fields)
-    return {"responses": tuple(
+    for (topic, index), fields in found.items():
+        topics.setdefault(topic, []).append(with_leader(here, topic, index, fields))
+    return {"node_endpoints": leaders_in(here, chain.from_iterable(topics.values())), "responses": tuple(
         {"name": topic, "partition_responses": tuple(results)} for topic, results in topics.items())}
 
 
@@ -159,18 +162,25 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
                 size += found
                 left = max(0, left - found)
                 is_final = is_final or fields["error_code"] != NO_ERROR
-                results.append(fields)
+                results.append(with_leader(here, topic["topic"], fields["partition_index"], fields))
             topics.append({"topic": topic["topic"], "partitions": tuple(results)})
         if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
-            return {"responses": tuple(topics), "session_id": 0}
+            leaders = leaders_in(here, chain.from_iterable(topic["partitions"] for topic in topics))
+            return {"responses": tuple(topics), "session_id": 0, "node_endpoints": leaders}
         yield Waits(until, watched)
+
+
+def replica_of(request: WireRequest) -> int:
+    """Return the broker that fetches, -1 for a consumer; from version 15 on it stands beside its epoch (KIP-903)."""
+    message = request.message
+    return int(message["replica_id"] if request.version < 15 else message["replica_state"]["replica_id"])
 
 
 def _partition(
     here: AskedBroker, request: WireRequest, topic: str, wanted: Fields, level: requests.IsolationLevel, bound: int,
     is_first: bool,
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
-    index, replica = wanted["partition"], request.message["replica_id"]
+    index, replica = wanted["partition"], replica_of(request)
     wrong = wrong_place(here, topic, index)
     if wrong is Error.NOT_LEADER_OR_FOLLOWER and here.cluster.follows(here.name, named(topic, index)):
         wrong = None  # a consumer may read there, as far as its version can
