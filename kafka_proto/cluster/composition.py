@@ -129,7 +129,7 @@ def with_replicated_logs(
         known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
-            states[b][REPLICA[p]] = ReplicaState()
+            states[b][REPLICA[p]] = ReplicaState(broker_epoch=q.broker_epochs[b])
         while under_way:
             message = under_way.pop(0)
             if message.dest != CONTROLLER:

@@ -1,7 +1,7 @@
 """What administrators ask: groups, partitions of topics, elections, and what there is none of here.
 
 ListGroups, DescribeGroups, DeleteGroups, OffsetDelete, CreatePartitions, DescribeLogDirs, ElectLeaders,
-ListPartitionReassignments, DescribeAcls, DescribeClientQuotas, DescribeUserScramCredentials.
+DescribeAcls, DescribeClientQuotas, DescribeUserScramCredentials.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka_proto import requests
 from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, GroupState
+from kafka_proto.gateway import configs
 from kafka_proto.gateway.apis.records import as_bytes
 from kafka_proto.gateway.apis.topics import misassigned, room
 from kafka_proto.gateway.codec import Fields
@@ -21,7 +22,6 @@ from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_name
 
 CLASSIC, DEAD = "classic", "Dead"
 PREFERRED, UNCLEAN = 0, 1
-LOG_DIR = "/kafka-proto"
 UNKNOWN_SIZE = -1
 FROM_NOT_FOUND = 6
 """The first version of DescribeGroups that has an error for a group that is not there (KIP-1043)."""
@@ -175,7 +175,7 @@ def describe_log_dirs(here: AskedBroker, request: WireRequest) -> Fields:
         if rows:
             topics.append({"name": topic, "partitions": tuple(rows)})
     return {"error_code": NO_ERROR, "results": ({
-        "error_code": NO_ERROR, "log_dir": LOG_DIR, "topics": tuple(topics), "total_bytes": UNKNOWN_SIZE,
+        "error_code": NO_ERROR, "log_dir": configs.LOG_DIR, "topics": tuple(topics), "total_bytes": UNKNOWN_SIZE,
         "usable_bytes": UNKNOWN_SIZE},)}
 
 
@@ -202,12 +202,6 @@ def elect_leaders(here: AskedBroker, request: WireRequest) -> Fields:
         if results:
             rows.append({"topic": topic, "partition_result": tuple(results)})
     return {"error_code": NO_ERROR, "replica_election_results": tuple(rows)}
-
-
-@at_once
-def list_partition_reassignments(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no partition is moved: that is not done here."""
-    return {"error_code": NO_ERROR, "error_message": None, "topics": ()}
 
 
 @at_once
