@@ -27,32 +27,32 @@ MIN_INSYNC, UNCLEAN, MAX_MESSAGE = "min.insync.replicas", "unclean.leader.electi
 
 
 @attrs.frozen(eq=False)
-class Check:
+class SettingType:
     """A type of settings, and which texts are values of it."""
 
     type: int
     takes: Callable[[str], bool]
 
 
-def number(lowest: int, highest: int = LARGEST) -> Check:
+def number(lowest: int, highest: int = LARGEST) -> SettingType:
     """Return the check for a whole number from one to another."""
-    return Check(LONG if highest > LARGEST_INT else INT, lambda text: (
+    return SettingType(LONG if highest > LARGEST_INT else INT, lambda text: (
         re.fullmatch(r"-?[0-9]{1,19}", text) is not None and lowest <= int(text) <= highest))
 
 
-def one_of(*values: str) -> Check:
-    return Check(STRING, lambda text: text in values)
+def one_of(*values: str) -> SettingType:
+    return SettingType(STRING, lambda text: text in values)
 
 
-def listed(*values: str) -> Check:
+def listed(*values: str) -> SettingType:
     """Return the check for some of the values, with commas between them."""
-    return Check(LIST, lambda text: bool(text) and all(part.strip() in values for part in text.split(",")))
+    return SettingType(LIST, lambda text: bool(text) and all(part.strip() in values for part in text.split(",")))
 
 
-ANY_LIST = Check(LIST, lambda text: True)
-RATIO = Check(DOUBLE, lambda text: re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None)
-TRUTH = Check(BOOLEAN, lambda text: text in ("true", "false"))
-OF_TOPICS: Mapping[str, tuple[str, Check]] = {
+ANY_LIST = SettingType(LIST, lambda text: True)
+RATIO = SettingType(DOUBLE, lambda text: re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None)
+TRUTH = SettingType(BOOLEAN, lambda text: text in ("true", "false"))
+OF_TOPICS: Mapping[str, tuple[str, SettingType]] = {
     "cleanup.policy": ("delete", listed("delete", "compact")),
     "compression.gzip.level": ("-1", number(-1, 9)),
     "compression.lz4.level": ("9", number(1, 17)),
@@ -76,7 +76,7 @@ OF_TOPICS: Mapping[str, tuple[str, Check]] = {
     "min.compaction.lag.ms": ("0", number(0)),
     MIN_INSYNC: ("1", number(1, LARGEST_INT)),
     "preallocate": ("false", TRUTH),
-    "remote.storage.enable": ("false", Check(BOOLEAN, lambda text: text == "false")),
+    "remote.storage.enable": ("false", SettingType(BOOLEAN, lambda text: text == "false")),
     "retention.bytes": ("-1", number(-1)),
     "retention.ms": ("604800000", number(-1)),
     "segment.bytes": ("1073741824", number(14, LARGEST_INT)),
@@ -100,7 +100,7 @@ OF_TOPICS_OF_BROKERS: Mapping[str, str] = {
     "segment.ms": "log.roll.ms", UNCLEAN: UNCLEAN,
 }
 """What brokers call settings of topics, where it is not the same after `log.` (`ServerTopicConfigSynonyms`)."""
-OF_BROKERS: Mapping[str, tuple[str, Check]] = {
+OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "auto.create.topics.enable": ("auto_create_topics_enable", TRUTH),
     "auto.leader.rebalance.enable": ("auto_leader_rebalance_enable", TRUTH),
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
