@@ -125,7 +125,7 @@ SUITES: Mapping[str, Suite] = {
         command=pytest("test/integration"),
         environment=lambda place: {"KAFKA_URI": f"kafka://{place.address}", "KAFKA_VERSION": "4.2.0",
                                    "KAFKA_ROOT": str(place.folder)},
-        cluster={"release": "4.2.0", "num_partitions": 4},
+        cluster={"release": "4.2.0", "num_partitions": 4, "config": {"group.min.session.timeout.ms": "1000"}},
     ),
     "aiokafka": Suite(
         repository="https://github.com/aio-libs/aiokafka",

@@ -20,6 +20,7 @@ from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordina
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.epochs import EpochCache, epochs_of, followed_log
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
@@ -70,7 +71,7 @@ class RunningCluster(FailingBrokers):
     def __init__(
         self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
         replication: Replication = KAFKAS, record_times: RecordTimes = written_together,
-        config: CoordinatorConfig = KAFKAS_DEFAULTS,
+        config: CoordinatorConfig = KAFKAS_DEFAULTS, group_config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
         super().__init__([f"b{n + 1}" for n in range(brokers)], now, replication)
         self.version = version
@@ -93,7 +94,7 @@ class RunningCluster(FailingBrokers):
         """The settings that each topic has of its own, which the driver gave it."""
         self.placement: Placement
         """What roles know of names."""
-        self.config = config
+        self.config, self.group_config = config, group_config
         self._rules: dict[str, PartitionRules] = {}
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
@@ -328,7 +329,8 @@ class RunningCluster(FailingBrokers):
         own = tuple(p for p in self._replicas if p not in inner)
         self.placement = placement = Placement(names, (), (), (), own, (), inner[1:])
         roles = {b: roles_of(b, self.version, placement, times_out=True, block_size=BLOCK_SIZE,
-                             record_times=self.record_times, config=self.config) for b in names}
+                             record_times=self.record_times, config=self.config, group_config=self.group_config)
+                 for b in names}
         if not self.is_replicated:
             led = placement.all_partitions
             held = dict.fromkeys(led, Records(leader_epoch=0, epoch_starts=((0, 0),)))

@@ -15,6 +15,7 @@ import attrs
 
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS
 from kafka_proto.broker.failover import PartitionRules
+from kafka_proto.broker.group.settings import GroupConfig
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
 
@@ -45,8 +46,8 @@ def one_of(*values: str) -> SettingType:
 
 
 def listed(*values: str) -> SettingType:
-    """Return the check for some of the values, with commas between them."""
-    return SettingType(LIST, lambda text: bool(text) and all(part.strip() in values for part in text.split(",")))
+    """Return the check for some of the values, or none, with commas between them."""
+    return SettingType(LIST, lambda text: not text or all(part.strip() in values for part in text.split(",")))
 
 
 ANY_LIST = SettingType(LIST, lambda text: True)
@@ -104,6 +105,8 @@ OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "auto.create.topics.enable": ("auto_create_topics_enable", TRUTH),
     "auto.leader.rebalance.enable": ("auto_leader_rebalance_enable", TRUTH),
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
+    "group.max.session.timeout.ms": ("group_max_session_timeout_ms", number(1, LARGEST_INT)),
+    "group.min.session.timeout.ms": ("group_min_session_timeout_ms", number(1, LARGEST_INT)),
     "message.max.bytes": ("max_message_bytes", number(0, LARGEST_INT)),
     "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),
 }
@@ -167,13 +170,24 @@ def of_broker(settings: Settings, number: int) -> dict[str, tuple[str, int, bool
         "transaction.max.timeout.ms": (str(KAFKAS_DEFAULTS.transaction_max_timeout_ms), INT, False),
         "transactional.id.expiration.ms": (str(KAFKAS_DEFAULTS.transactional_id_expiration_ms), INT, False),
     }
-    given = {name: (getattr(settings, field), check.type) for name, (field, check) in OF_BROKERS.items()}
-    known = {name: (str(value).lower(), kind, True) for name, (value, kind) in given.items() if value is not None}
-    return dict(sorted({**fixed, **known}.items()))
+    groups = attrs.asdict(groups_of(settings))
+    known = {name: (getattr(settings, field), groups.get(field), check.type)
+             for name, (field, check) in OF_BROKERS.items()}
+    told = {name: (str(default if value is None else value).lower(), kind, value is not None)
+            for name, (value, default, kind) in known.items() if (value, default) != (None, None)}
+    return dict(sorted({**fixed, **told}.items()))
 
 
 def replication_of(settings: Settings) -> Replication:
     """Return replicas and elections as a cluster's settings have them."""
-    names = ("session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
-    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    given = _given(settings, "session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
     return Replication(settings.replication_factor, settings.min_insync_replicas, **given)
+
+
+def groups_of(settings: Settings) -> GroupConfig:
+    """Return what coordinators of groups go by."""
+    return GroupConfig(**_given(settings, "group_min_session_timeout_ms", "group_max_session_timeout_ms"))
+
+
+def _given(settings: Settings, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(settings, name)) is not None}

@@ -19,7 +19,7 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
-from kafka_proto.gateway.configs import replication_of
+from kafka_proto.gateway.configs import groups_of, replication_of
 from kafka_proto.gateway.connection import Closed, Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Waits
 from kafka_proto.gateway.faults import (
@@ -77,7 +77,7 @@ class Host:
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
             replication=replication_of(settings),
-            record_times=record_times,
+            record_times=record_times, group_config=groups_of(settings),
         )
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)

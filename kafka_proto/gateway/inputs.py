@@ -43,6 +43,9 @@ class Settings:
     if they are None."""
     replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
     auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    group_min_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """This and the next are as `GroupConfig` says if they are None."""
+    group_max_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def brokers(self) -> tuple[int, ...]:

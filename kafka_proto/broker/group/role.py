@@ -16,6 +16,7 @@ from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.group import deletion, rebalance
 from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata
 from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.role import Handler, MarkerAnswers, PartitionLeader
 from kafka_proto.broker.leader.verification import NO_GUARD, Origin, SupportedOperation
 from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
@@ -79,9 +80,11 @@ class GroupRole(PartitionLeader):
     def __init__(
         self, name: str, version: BrokerVersion, topic_partitions: tuple[str, ...], others: OtherBrokers,
         marker_answers: MarkerAnswers, most_groups: int = MOST_GROUPS,
+        config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
         super().__init__(name, version, (OFFSETS_PARTITION,), others, marker_answers)
         self.topic_partitions = frozenset(topic_partitions)
+        self.config = config
         self.most_groups = most_groups
         """Nobody makes another one by joining it."""
         self.parts = (*self.parts, GROUPS)
@@ -198,9 +201,9 @@ class GroupRole(PartitionLeader):
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
         after, answers = rebalance.join(
-            groups.classic(group_id), request, fresh, asker_of(message), now(local)
+            groups.classic(group_id), request, fresh, asker_of(message), now(local), self.config
         )
-        if not request.member_id and rebalance.has_session(request):  # an unknown member does not make a group
+        if not request.member_id and rebalance.has_session(request, self.config):  # not for an unknown member
             local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
         return self.moved(local, group_id, after, answers)
 

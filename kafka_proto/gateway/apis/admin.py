@@ -1,7 +1,6 @@
-"""What administrators ask: groups, partitions of topics, elections, and what there is none of here.
+"""What administrators ask: groups, partitions of topics, elections.
 
-ListGroups, DescribeGroups, DeleteGroups, OffsetDelete, CreatePartitions, DescribeLogDirs, ElectLeaders,
-DescribeAcls, DescribeClientQuotas, DescribeUserScramCredentials.
+ListGroups, DescribeGroups, DeleteGroups, OffsetDelete, CreatePartitions, DescribeLogDirs, ElectLeaders.
 """
 
 from __future__ import annotations
@@ -202,25 +201,3 @@ def elect_leaders(here: AskedBroker, request: WireRequest) -> Fields:
         if results:
             rows.append({"topic": topic, "partition_result": tuple(results)})
     return {"error_code": NO_ERROR, "replica_election_results": tuple(rows)}
-
-
-@at_once
-def describe_acls(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that there are no access control lists, as a broker without authorizer does."""
-    return {"error_code": code("SECURITY_DISABLED"), "error_message": "No Authorizer is configured.", "resources": ()}
-
-
-@at_once
-def describe_client_quotas(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no client has a quota."""
-    return {"error_code": NO_ERROR, "error_message": None, "entries": ()}
-
-
-@at_once
-def describe_user_scram_credentials(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no user has a password."""
-    users = request.message["users"] or ()
-    return {"error_code": NO_ERROR, "error_message": None, "results": tuple(
-        {"user": user["name"], "error_code": code("RESOURCE_NOT_FOUND"), "credential_infos": (),
-         "error_message": f"Attempt to describe a user credential that does not exist: {user['name']}"}
-        for user in users)}

@@ -14,7 +14,7 @@ from kafka_proto.gateway.context import NO_ERROR, AskedBroker, at_once, code
 
 TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 """Types of resources that have settings."""
-TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 4, 5
+TOPIC_CONFIG, DEFAULT_BROKER_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 3, 4, 5
 """Where a setting has its value from."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What is done to a setting."""
@@ -26,14 +26,16 @@ def described(here: AskedBroker, own: Mapping[str, str], synonyms: bool = False)
     """Yield the settings of a topic, as responses have them; with their synonyms, if they are asked for."""
     everybodys = configs.of_topic(here.settings, {})
     for name, value in configs.of_topic(here.settings, own).items():
-        broker_name = configs.broker_name(name)
-        found = [(broker_name, everybodys[name], DEFAULT_CONFIG)] if broker_name else []
+        broker_name, source = configs.broker_name(name), DEFAULT_CONFIG
+        if name == configs.MIN_INSYNC and here.cluster.version.keeps_eligible_leaders:
+            source = DEFAULT_BROKER_CONFIG  # the controller has it for all of them, where eligible leaders are kept
+        found = [(broker_name, everybodys[name], source)] if broker_name else []
         if name in own:
-            found.insert(0, (name, value, TOPIC_CONFIG))
+            source = TOPIC_CONFIG
+            found.insert(0, (name, value, source))
         yield {
             "name": name, "value": value, "read_only": False, "is_sensitive": False, "documentation": None,
-            "config_source": TOPIC_CONFIG if name in own else DEFAULT_CONFIG,
-            "config_type": configs.OF_TOPICS[name][1].type,
+            "config_source": source, "config_type": configs.OF_TOPICS[name][1].type,
             "synonyms": _synonyms(found) if synonyms else ()}
 
 
