@@ -6,6 +6,7 @@ Nothing here knows I/O, chance or a clock: the driver says what time it is, and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 
@@ -19,6 +20,7 @@ from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.replica_state import ReplicaState
 
+T = TypeVar("T")
 SESSION = "BrokerSession"
 """The controller's timer for a broker whose heartbeats are missing."""
 CHECKPOINT_MS = 5_000
@@ -66,6 +68,7 @@ class FailingBrokers(RunningActors):
         self._replicas: dict[str, tuple[str, ...]] = {}
         self._silent: dict[str, int] = {}
         """The brokers that the controller does not hear and has not fenced, and when it will."""
+        self._kept: dict[str, dict[type, Any]] = {}
         self._checkpoint: Mapping[str, Local] = {}
         self._checkpointed = now // CHECKPOINT_MS
 
@@ -181,8 +184,14 @@ class FailingBrokers(RunningActors):
                 local = local.put(part, attrs.evolve(state, high_watermark=min(saved, state.high_watermark)))
         return local
 
+    def kept(self, broker: str, kind: type[T]) -> T:
+        """Return what a driver keeps of a kind for a broker, until that stops."""
+        found: T = self._kept.setdefault(broker, {}).setdefault(kind, kind())
+        return found
+
     def _stop(self, broker: str, flushes: bool) -> None:
         self.down |= {broker}
+        self._kept.pop(broker, None)
         before = self._states[broker]
         initial = local = self._broker(broker).initial
         for part in before:
