@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
+from typing import Any, TypeVar
 
 import attrs
 
@@ -21,6 +22,7 @@ from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.replica_state import ReplicaState
 
+T = TypeVar("T")
 SESSION = "BrokerSession"
 """The controller's timer for a broker whose heartbeats are missing."""
 CHECKPOINT_MS = 5_000
@@ -81,6 +83,7 @@ class FailingBrokers(RunningActors):
         """What brokers had when their disks became slow: of their logs, nothing later is on disk."""
         self._lossy: set[str] = set()
         """Partitions whose replicas need not agree: an unclean election or a disk has lost records of theirs."""
+        self._kept: dict[str, dict[type, Any]] = {}
         self._checkpoint: Mapping[str, Local] = {}
         self._checkpointed = now // CHECKPOINT_MS
         self._led: tuple[tuple[object, tuple[str, ...]], FrozenMap[str, Leadership]] | None = None
@@ -149,7 +152,7 @@ class FailingBrokers(RunningActors):
             (b,) = self.brokers
             broker = self._broker(b)
             assert isinstance(broker.log, LocalLog)
-            self._states[b] = broker.log.elected(self._states[b], p)
+            self._keep(b, broker.log.elected(self._states[b], p))
             self._settle(())
         else:
             isr = self.in_sync(p)
@@ -233,15 +236,21 @@ class FailingBrokers(RunningActors):
                 local = local.put(part, attrs.evolve(state, high_watermark=high_watermark))
         return local
 
+    def kept(self, broker: str, kind: type[T]) -> T:
+        """Return what a driver keeps of a kind for a broker, until that stops."""
+        found: T = self._kept.setdefault(broker, {}).setdefault(kind, kind())
+        return found
+
     def _stop(self, broker: str, flushes: bool) -> None:
         self.down |= {broker}
+        self._kept.pop(broker, None)
         before = self._states[broker]
         initial = local = self._broker(broker).initial
         for part in before:
             disk = durable(before[part])
             local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
-        self._states[broker] = local if flushes else self._high_watermarks_as_on_disk(
-            broker, self._logs_as_on_disk(broker, local))
+        self._keep(broker, local if flushes else self._high_watermarks_as_on_disk(
+            broker, self._logs_as_on_disk(broker, local)))
         self._unanswered = {
             (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
         self.held = [message for message in self.held if broker not in (message.source, message.dest)]
@@ -250,7 +259,7 @@ class FailingBrokers(RunningActors):
         """Start a broker that is down, and let it lead again what it led at first."""
         self.down -= {broker}
         self._silent.pop(broker, None)
-        self._states[broker] = self._broker(broker).restarted(self._states[broker])
+        self._keep(broker, self._broker(broker).restarted(self._states[broker]))
         self._tell_time(broker)
         self._settle(())
         self._ask_again()
@@ -322,7 +331,7 @@ class FailingBrokers(RunningActors):
 
     def _announce(self, turn: Turn[Local]) -> None:
         """Let the controller take a turn of its own."""
-        self._states[CONTROLLER] = turn.local
+        self._keep(CONTROLLER, turn.local)
         self._settle(turn.sent)
 
     def _prefer(self, broker: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -31,8 +31,8 @@ from kafka_proto.gateway.records import BatchHeader, read_header, split
 from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
 
-Entries = Mapping[str, TransactionMetadata]
-"""What coordinators have of each transactional id."""
+Entries = Callable[[str], TransactionMetadata | None]
+"""Returns what its coordinator has of a transactional id."""
 FENCED = {BY_NAME[name].number: name for name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")}
 READ_COMMITTED = 1
 ALL = -1
@@ -86,7 +86,7 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
 def fenced(seen: Observed, owner: tuple[str, int, int], error: int, entries: Entries) -> Observed:
     """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
     tid, producer_id, epoch = owner
-    entry = entries.get(tid)
+    entry = entries(tid)
     if entry is None or (entry.producer_id == producer_id and entry.producer_epoch < epoch):
         return seen  # no client was given that epoch
     known = ((entry.producer_id, entry.producer_epoch),)

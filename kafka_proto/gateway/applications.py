@@ -18,7 +18,7 @@ from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.inputs import Application
+from kafka_proto.gateway.inputs import DeclaredApplication
 from kafka_proto.gateway.records import WireRecord, read_header, read_records
 from kafka_proto.log import Marker, PartitionLog, RecordBatch, batches_between
 from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
@@ -32,19 +32,19 @@ AN_EXAMPLE = "orders to payments group=billing by=key"
 class Watched:
     """The applications of a session, and what is seen of their reading."""
 
-    applications: tuple[Application, ...]
+    applications: tuple[DeclaredApplication, ...]
     readers: FrozenMap[str, str] = FrozenMap()
     """The group that each client, by its id, is a member of or asks for its offsets."""
     first: FrozenMap[str, int] = FrozenMap()
     """By group and partition, as `billing orders-0`: the first offset that a reader asked for."""
 
 
-def watched(applications: tuple[Application, ...] | None) -> Watched | None:
+def watched(applications: tuple[DeclaredApplication, ...] | None) -> Watched | None:
     """Return what is seen of applications at the beginning; None if there are none."""
     return Watched(applications) if applications else None
 
 
-def declared(texts: str | Iterable[str]) -> tuple[Application, ...]:
+def declared(texts: str | Iterable[str]) -> tuple[DeclaredApplication, ...]:
     """Return applications as they are declared, several between semicolons. Raises Refusal."""
     found = []
     for text in (part.strip() for each in ([texts] if isinstance(texts, str) else texts) for part in each.split(";")):
@@ -53,7 +53,7 @@ def declared(texts: str | Iterable[str]) -> tuple[Application, ...]:
             raise Refusal(f"an application should be declared as {AN_EXAMPLE!r}, with by=key, by=value or "
                           f"by=header:NAME, not {text!r}")
         inputs, outputs = (tuple(names.split(",")) for names in match.group(1, 2))
-        found.append(Application(inputs, outputs, match[3], match[4] or "key"))
+        found.append(DeclaredApplication(inputs, outputs, match[3], match[4] or "key"))
     return tuple(found)
 
 
@@ -76,7 +76,7 @@ def asked(seen: Watched, request: WireRequest) -> Watched:
     return seen
 
 
-class Written(NamedTuple):
+class CommittedRecord(NamedTuple):
     """A committed record, and the transaction that it is of, if any."""
 
     partition: str
@@ -102,13 +102,13 @@ class Wrong(NamedTuple):
 
 
 def _wrong(
-    application: Application, first: Mapping[str, int], logs: Mapping[str, PartitionLog]
+    application: DeclaredApplication, first: Mapping[str, int], logs: Mapping[str, PartitionLog]
 ) -> Iterator[Wrong]:
-    outputs: dict[Any, list[Written]] = {}
+    outputs: dict[Any, list[CommittedRecord]] = {}
     for p in (p for p in logs if topic_of(p) in application.outputs):
         for written, record in committed(p, logs[p]):
             outputs.setdefault(_input_of(application, record), []).append(written)
-    inputs: dict[Any, list[Written]] = {}
+    inputs: dict[Any, list[CommittedRecord]] = {}
     for p in (p for p in logs if topic_of(p) in application.inputs):
         for written, record in committed(p, logs[p]):
             if written.offset >= first.get(f"{application.group} {p}", written.offset + 1):
@@ -119,7 +119,7 @@ def _wrong(
         yield from () if wrong is None else (wrong,)
 
 
-def _judged(read: list[Written], done: list[Written], moves: Mapping[str, list[tuple[int, str]]]) -> Wrong | None:
+def _judged(read: list[CommittedRecord], done: list[CommittedRecord], moves: Mapping[str, list[tuple[int, str]]]) -> Wrong | None:
     """Say what is wrong with the inputs of one identity, which is one input as a rule."""
     by = [next((of for offset, of in moves.get(each.partition, ()) if offset > each.offset), None) for each in read]
     if len(done) > len(read):
@@ -138,7 +138,7 @@ def _of(transaction: str | None) -> str:
     return f"by {transaction}" if transaction else "outside a transaction"
 
 
-def _input_of(application: Application, record: WireRecord) -> Any:
+def _input_of(application: DeclaredApplication, record: WireRecord) -> Any:
     """Return what an output says of its input."""
     if application.by in ("key", "value"):
         return getattr(record, application.by)
@@ -146,20 +146,20 @@ def _input_of(application: Application, record: WireRecord) -> Any:
     return next(((value or b"").decode(errors="replace") for header, value in record.headers if header == name), None)
 
 
-def _identity(application: Application, written: Written, record: WireRecord) -> Any:
+def _identity(application: DeclaredApplication, written: CommittedRecord, record: WireRecord) -> Any:
     """Return that by which outputs name an input."""
     if application.by in ("key", "value"):
         return getattr(record, application.by)
     return f"{written.partition}@{written.offset}"
 
 
-def committed(name: str, log: PartitionLog) -> Iterator[tuple[Written, WireRecord]]:
+def committed(name: str, log: PartitionLog) -> Iterator[tuple[CommittedRecord, WireRecord]]:
     """Yield the records of a log that readers of committed ones get, in the order in which they become visible."""
     for batch in _visible(log):
         (sent,) = batch.records
         if isinstance(sent, SentRecords):
             for record in read_records(sent.data, read_header(sent.data)):
-                yield Written(name, batch.base_offset + record.offset_delta, sent.transaction), record
+                yield CommittedRecord(name, batch.base_offset + record.offset_delta, sent.transaction), record
 
 
 def _visible(log: PartitionLog) -> Iterator[RecordBatch]:

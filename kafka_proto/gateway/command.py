@@ -19,7 +19,7 @@ from kafka_proto.gateway.inputs import MOST_BROKERS, MOST_OF_A_TOPIC, Fronted, S
 if TYPE_CHECKING:
     from kafka_proto.gateway.live_page import LivePage
     from kafka_proto.gateway.server import Seen, Serving, Watch
-    from kafka_proto.gateway.story import Told
+    from kafka_proto.gateway.story import ToldFront
 
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
@@ -103,7 +103,7 @@ def _until_signal(
         check_writable(path)
     recordings = list[Recording]()
 
-    def watch(host: Told, started: Started | Fronted) -> Seen:
+    def watch(host: ToldFront, started: Started | Fronted) -> Seen:
         recordings.append(Recording(host, started))
         see = told(host, recordings[-1].see)
         return see if page is None else page.watch(host, started, see)

@@ -25,9 +25,10 @@ MOST_PARTITIONS = 10_000
 
 @attrs.frozen
 class Waits:
-    """A handler looks again when something has happened, or at a time."""
+    """A handler looks again when something has happened to one of these partitions, or at a time."""
 
     until: int
+    partitions: frozenset[str]
 
 
 class Closing(Exception):

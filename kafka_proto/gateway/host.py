@@ -21,7 +21,7 @@ from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.applications import watched
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.configs import replication_of
+from kafka_proto.gateway.configs import groups_of, replication_of
 from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Handling, Waits
 from kafka_proto.gateway.faults import FOREVER, LOST, Exchanged, Token
@@ -37,7 +37,6 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import Observed, logged, without
 from kafka_proto.gateway.offer import offer_of
 from kafka_proto.gateway.properties import Brokers, looked_at
-from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 
 
@@ -52,8 +51,10 @@ class UnderWay:
     asked: tuple[int, ...] = ()
     """Correlation ids."""
     until: int = FOREVER
-    changes: int = -1
-    """How much had happened when it last looked."""
+    watched: frozenset[str] = frozenset()
+    """The partitions for which it looks again when something happens to them."""
+    is_stirred: bool = False
+    """Whether something has happened to them since it looked."""
 
 
 class Host(Front):
@@ -66,15 +67,13 @@ class Host(Front):
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
             replication=replication_of(settings),
-            record_times=record_times,
+            record_times=record_times, group_config=groups_of(settings),
         )
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed(watched=watched(settings.applications))
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
-        self._looked = -1
-        self._served: dict[str, PartitionLog] = {}
 
     @property
     def now(self) -> int:
@@ -133,7 +132,7 @@ class Host(Front):
                 self._answer(each, done, outputs)
                 return
             if isinstance(wanted, Waits):
-                each.asked, each.until, each.changes = (), wanted.until, self.cluster.changes
+                each.asked, each.until, each.watched, each.is_stirred = (), wanted.until, wanted.partitions, False
                 return
             each.asked = tuple(
                 self.cluster.send(one, each.here.name, f"c{each.token[0]}", each.here.transaction) for one in wanted)
@@ -152,15 +151,16 @@ class Host(Front):
 
     def _look(self) -> None:
         """Note new committed records, and deleted partitions."""
-        if self._looked == self.cluster.changes:
+        if not self.cluster.stirred:
             return
-        self._looked = self.cluster.changes
+        stirred, self.cluster.stirred = self.cluster.stirred, set()
+        for each in self.under_way:
+            each.is_stirred = each.is_stirred or not each.watched.isdisjoint(stirred)
         if self.cluster.deleted:
             gone, self.cluster.deleted = frozenset(self.cluster.deleted), []
             self.observed = without(self.observed, gone)
-        before, self._served = self._served, self.cluster.served
-        for name, log in self._served.items():
-            if before.get(name) is not log:
+        for name in filter(self.cluster.is_read, sorted(stirred)):
+            if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:
@@ -176,14 +176,14 @@ class Host(Front):
             return
         if done.value is not None:
             self.observed = answered(
-                self.observed, client.asked, each.here.transaction, done.value, self.cluster.entries)
+                self.observed, client.asked, each.here.transaction, done.value, self.cluster.entry)
         self.exchanged.append(Exchanged(number, client.broker, client.asked, each.here.transaction, answer=done.value))
         self._write(number, client.connection.send(place, done.value), outputs)
         self._is_answered(number, client, place)
 
     def _go_on_everywhere(self, outputs: list[Output]) -> None:
-        self._look()
         while True:
+            self._look()
             while self._resumed:
                 self._go_on(self._resumed.popleft(), outputs)
             ready = next((each for each in self.under_way if self._may_go_on(each)), None)
@@ -197,7 +197,7 @@ class Host(Front):
             return all(number in self.cluster.answers for number in each.asked)
         if self.faults.of_broker(each.here.asked):
             return False
-        return each.until <= self.cluster.now or each.changes != self.cluster.changes
+        return each.until <= self.cluster.now or each.is_stirred
 
     def _take_else(self, given: Input, outputs: list[Output]) -> None:
         return

@@ -27,7 +27,7 @@ MOST_OF_A_TOPIC = 9_999
 
 
 @attrs.frozen
-class Application:
+class DeclaredApplication:
     """What an application reads and writes (`applications`).
 
     `by` is what an output has of its input: `key`, `value`, or `header:NAME`, which says `orders-0@5`.
@@ -60,8 +60,11 @@ class Settings:
     if they are None."""
     replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
     auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
-    applications: tuple[Application, ...] | None = attrs.field(default=None, metadata=absent_if_none())
+    applications: tuple[DeclaredApplication, ...] | None = attrs.field(default=None, metadata=absent_if_none())
     """Those that are to process each input exactly once."""
+    group_min_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """This and the next are as `GroupConfig` says if they are None."""
+    group_max_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def brokers(self) -> tuple[int, ...]:

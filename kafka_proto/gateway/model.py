@@ -35,7 +35,7 @@ from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
 from kafka_proto.gateway.shown import logs
-from kafka_proto.gateway.story import Told, ToldHost, ToldProxy
+from kafka_proto.gateway.story import ToldFront, ToldHost, ToldProxy
 from kafka_proto.log.chunks import NOTHING, Chunks
 
 NAME = "gateway"
@@ -54,12 +54,12 @@ class Slots:
 SLOTS = tuple(field.name for field in attrs.fields(Slots))
 
 
-def slots_of(inputs: Chunks[Input], host: Told) -> Slots:
+def slots_of(inputs: Chunks[Input], host: ToldFront) -> Slots:
     """Return a host that has taken some inputs as a value."""
     return Slots(inputs, host.observed, host.brokers)
 
 
-def started(given: Started | Fronted) -> Told:
+def started(given: Started | Fronted) -> ToldFront:
     """Return the host that a session starts with. Raises Refusal for an unknown release or level."""
     try:
         host = (ToldProxy(given) if isinstance(given, Fronted) else
@@ -70,7 +70,7 @@ def started(given: Started | Fronted) -> Told:
     return host
 
 
-def host_of(inputs: Chunks[Input]) -> Told:
+def host_of(inputs: Chunks[Input]) -> ToldFront:
     """Return a host that has taken some inputs."""
     first = inputs[0]
     assert isinstance(first, Started | Fronted)
@@ -100,7 +100,7 @@ class Gateway(Process):
     name = NAME
 
     def __init__(self) -> None:
-        self._last: tuple[Chunks[Input], Told] = NOTHING, ToldHost(Settings(), {})
+        self._last: tuple[Chunks[Input], ToldFront] = NOTHING, ToldHost(Settings(), {})
         """A host and its inputs so far: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:

@@ -239,7 +239,7 @@ class ProxyHost(Front):
                         self.outside.touched.add(name)
                         self._reads.append((name, got))
             return
-        self.observed = answered(self.observed, request, transaction, fields, {})
+        self.observed = answered(self.observed, request, transaction, fields, lambda tid: None)
         owner = producer_of(request)
         errors = {part["error_code"] for part in structures(fields) if "error_code" in part}
         self._fences += [(owner, error) for error in sorted(errors & FENCED.keys()) if owner is not None]
@@ -278,7 +278,7 @@ class ProxyHost(Front):
         elif given.api_key == apis.DESCRIBE_TRANSACTIONS:
             self.outside.describe(fields)
             for owner, error in self._fences:
-                self.observed = fenced(self.observed, owner, error, self.outside.entries)
+                self.observed = fenced(self.observed, owner, error, self.outside.entries.get)
         elif given.api_key == apis.FETCH:
             for name, log in self.outside.fetched(fields):
                 self._judge(name, log)

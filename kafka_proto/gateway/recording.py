@@ -14,7 +14,7 @@ from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Started
 from kafka_proto.gateway.model import NAME, step_name
 from kafka_proto.gateway.properties import NAMES
-from kafka_proto.gateway.story import TakenInput, Told
+from kafka_proto.gateway.story import TakenInput, ToldFront
 
 MOST_TOLD = 400
 """Steps that are kept to be told."""
@@ -34,7 +34,7 @@ class Recording:
         action, args = step_name(given, outputs)
         label = Step(action, args, detail=", ".join(self._host.said)).label
         self._choices.append(Chosen(label, input=ChosenInput.of(NAME, given)))
-        if isinstance(self._host, Told) and self._host.taken is not None:
+        if isinstance(self._host, ToldFront) and self._host.taken is not None:
             self._last.append(self._host.taken)
 
     @property

@@ -39,7 +39,7 @@ from kafka_proto.gateway.inputs import (
     Write,
 )
 from kafka_proto.gateway.plans import read_plan, written
-from kafka_proto.gateway.story import Told, ToldHost
+from kafka_proto.gateway.story import ToldFront, ToldHost
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -255,7 +255,7 @@ async def listening(settings: Settings, address: str | None = None) -> tuple[Set
     return attrs.evolve(settings, ports=tuple(each.socket.getsockname()[1] for each in listeners)), listeners
 
 
-Watch = Callable[[Told, Started | Fronted], Seen]
+Watch = Callable[[ToldFront, Started | Fronted], Seen]
 """Is handed the host before anything comes, and returns the observer of every input."""
 
 

@@ -46,7 +46,7 @@ class Moment:
     """Those that the input is about."""
 
 
-class Told(Front):
+class ToldFront(Front):
     """Brokers that keep what their last input did, to be told."""
 
     taken: TakenInput | None = None
@@ -78,11 +78,11 @@ class Told(Front):
             number: (connection.client_id, connection.open_requests) for number, connection in there})
 
 
-class ToldHost(Told, Host):
+class ToldHost(ToldFront, Host):
     """Brokers of this project, told."""
 
 
-class ToldProxy(Told, ProxyHost):
+class ToldProxy(ToldFront, ProxyHost):
     """A proxy, told."""
 
 

@@ -59,7 +59,7 @@ def _identified(value: Any, ids: Mapping[str, UUID], unknown: bool = False) -> A
     row = dict(value)
     name = next((row[field] for field in NAMES if isinstance(row.get(field), str)), None)
     if name is not None:
-        row["topic_id"], unknown = ids.get(name, NO_ID), name.startswith(NO_TOPIC)
+        row["topic_id"], unknown = row.get("topic_id", ids.get(name, NO_ID)), name.startswith(NO_TOPIC)
     if unknown and "error_code" in row:
         row["error_code"] = BY_NAME["UNKNOWN_TOPIC_ID"].number
     return {field: _identified(each, ids, unknown) for field, each in row.items()}

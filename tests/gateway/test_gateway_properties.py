@@ -65,7 +65,7 @@ def fenced(epoch: int, claimed: int = 0) -> History:
     message = {"transactional_id": "app", "producer_id": 7, "producer_epoch": claimed, "committed": True}
     known = entry(TxnState.ONGOING, epoch)
     seen = answered(Observed(), WireRequest(0, offer.END_TXN, 1, 1, None, message), "app#1",
-                    {"error_code": BY_NAME["PRODUCER_FENCED"].number}, {"app": known})
+                    {"error_code": BY_NAME["PRODUCER_FENCED"].number}, {"app": known}.get)
     return seen, Brokers(entries=FrozenMap({"app": known}))
 
 
@@ -78,7 +78,7 @@ def fetched(made: PartitionLog, stable: int, *aborted: int) -> History:
         "aborted_transactions": [{"producer_id": 7, "first_offset": first} for first in aborted],
     }
     seen = answered(seen, WireRequest(0, offer.FETCH, 12, 1, None, {"isolation_level": 1}), "",
-                    {"responses": [{"topic": "t", "partitions": [partition]}]}, {})
+                    {"responses": [{"topic": "t", "partitions": [partition]}]}, {}.get)
     known = entry(TxnState.ONGOING)
     return seen, Brokers(FrozenMap({"t-0": made}), FrozenMap({"app": known}))
 

@@ -15,11 +15,9 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.errors import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
-
-SHORTEST_SESSION_MS, LONGEST_SESSION_MS = 6_000, 1_800_000
-"""Kafka's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
 
 
 class GroupState(StrEnum):
@@ -91,12 +89,15 @@ NO_ANSWERS: Answers = ()
 Step = tuple[ClassicGroup, Answers]
 
 
-def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int) -> Step:
+def join(
+    group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int,
+    config: GroupConfig = KAFKAS_GROUPS,
+) -> Step:
     """Take a JoinGroup; its answer waits until all have joined. `fresh` is an id for a member without one."""
     instance = request.group_instance_id
     if instance is not None and request.member_id in group.promised:  # as a broker that runs into an exception
         return group, ((token, JoinGroupResponse(Error.UNKNOWN_SERVER_ERROR)),)
-    refused = _refused_join(group, request)
+    refused = _refused_join(group, request, config)
     if refused is not None:
         return group, ((token, JoinGroupResponse(refused, request.member_id)),)
     if request.member_id:
@@ -110,13 +111,13 @@ def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Valu
     return _add(group, fresh, request, token, now)
 
 
-def has_session(request: JoinGroupRequest) -> bool:
+def has_session(request: JoinGroupRequest, config: GroupConfig) -> bool:
     """Say whether a member's session is of a length that it may have."""
-    return SHORTEST_SESSION_MS <= request.session_timeout_ms <= LONGEST_SESSION_MS
+    return config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms
 
 
-def _refused_join(group: ClassicGroup, request: JoinGroupRequest) -> Error | None:
-    if not has_session(request):
+def _refused_join(group: ClassicGroup, request: JoinGroupRequest, config: GroupConfig) -> Error | None:
+    if not has_session(request, config):
         return Error.INVALID_SESSION_TIMEOUT
     if not _supports(group, request):
         return Error.INCONSISTENT_GROUP_PROTOCOL

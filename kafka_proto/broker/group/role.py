@@ -19,6 +19,7 @@ from kafka_proto.broker.group.commits import OffsetsRole, with_groups
 from kafka_proto.broker.group.consumer_group import ConsumerGroup
 from kafka_proto.broker.group.coordinator import AnyGroup, GroupMetadata
 from kafka_proto.broker.group.rebalance import Assignments, ClassicGroup
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.role import MarkerAnswers
 from kafka_proto.broker.leader.verification import NO_GUARD, Origin
 from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
@@ -80,8 +81,10 @@ class GroupRole(OffsetsRole):
     def __init__(
         self, name: str, version: BrokerVersion, topic_partitions: tuple[str, ...], others: OtherBrokers,
         marker_answers: MarkerAnswers, most_groups: int = MOST_GROUPS,
+        config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
         super().__init__(name, version, topic_partitions, others, marker_answers)
+        self.config = config
         self.most_groups = most_groups
         """Nobody makes another one by joining it."""
         self.topics = Counter(map(topic_of, sorted(self.topic_partitions)))
@@ -136,9 +139,9 @@ class GroupRole(OffsetsRole):
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
         after, answers = rebalance.join(
-            groups.classic(group_id), request, fresh, asker_of(message), now(local)
+            groups.classic(group_id), request, fresh, asker_of(message), now(local), self.config
         )
-        if not request.member_id and rebalance.has_session(request):  # an unknown member does not make a group
+        if not request.member_id and rebalance.has_session(request, self.config):  # not for an unknown member
             local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
         return self.moved(local, group_id, after, answers)
 

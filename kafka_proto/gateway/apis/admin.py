@@ -1,7 +1,7 @@
-"""What administrators ask: groups, partitions of topics, elections, and what there is none of here.
+"""What administrators ask: groups, partitions of topics, elections.
 
 ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups, OffsetDelete, CreatePartitions, DescribeLogDirs,
-ElectLeaders, ListPartitionReassignments, DescribeAcls, DescribeClientQuotas, DescribeUserScramCredentials.
+ElectLeaders.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kafka_proto.broker.group.consumer_group import ConsumerGroup
 from kafka_proto.broker.group.coordinator import AnyGroup
 from kafka_proto.broker.group.deletion import CONSUMER
 from kafka_proto.broker.group.rebalance import ClassicGroup, Group, GroupState
+from kafka_proto.gateway import configs
 from kafka_proto.gateway.apis.groups import rows
 from kafka_proto.gateway.apis.records import as_bytes
 from kafka_proto.gateway.apis.topics import misassigned, room
@@ -28,7 +29,6 @@ PREFERRED, UNCLEAN = 0, 1
 CLIENT_HOST = "/127.0.0.1"
 CONSUMER_MEMBER = 1
 """A member that speaks the protocol of consumer groups, not the classic one."""
-LOG_DIR = "/kafka-proto"
 UNKNOWN_SIZE = -1
 FROM_NOT_FOUND = 6
 """The first version of DescribeGroups that has an error for a group that is not there (KIP-1043)."""
@@ -213,7 +213,7 @@ def describe_log_dirs(here: AskedBroker, request: WireRequest) -> Fields:
         if rows:
             topics.append({"name": topic, "partitions": tuple(rows)})
     return {"error_code": NO_ERROR, "results": ({
-        "error_code": NO_ERROR, "log_dir": LOG_DIR, "topics": tuple(topics), "total_bytes": UNKNOWN_SIZE,
+        "error_code": NO_ERROR, "log_dir": configs.LOG_DIR, "topics": tuple(topics), "total_bytes": UNKNOWN_SIZE,
         "usable_bytes": UNKNOWN_SIZE},)}
 
 
@@ -240,31 +240,3 @@ def elect_leaders(here: AskedBroker, request: WireRequest) -> Fields:
         if results:
             rows.append({"topic": topic, "partition_result": tuple(results)})
     return {"error_code": NO_ERROR, "replica_election_results": tuple(rows)}
-
-
-@at_once
-def list_partition_reassignments(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no partition is moved: that is not done here."""
-    return {"error_code": NO_ERROR, "error_message": None, "topics": ()}
-
-
-@at_once
-def describe_acls(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that there are no access control lists, as a broker without authorizer does."""
-    return {"error_code": code("SECURITY_DISABLED"), "error_message": "No Authorizer is configured.", "resources": ()}
-
-
-@at_once
-def describe_client_quotas(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no client has a quota."""
-    return {"error_code": NO_ERROR, "error_message": None, "entries": ()}
-
-
-@at_once
-def describe_user_scram_credentials(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no user has a password."""
-    users = request.message["users"] or ()
-    return {"error_code": NO_ERROR, "error_message": None, "results": tuple(
-        {"user": user["name"], "error_code": code("RESOURCE_NOT_FOUND"), "credential_infos": (),
-         "error_message": f"Attempt to describe a user credential that does not exist: {user['name']}"}
-        for user in users)}

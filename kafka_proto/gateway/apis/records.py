@@ -10,7 +10,9 @@ import attrs
 
 from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
+from kafka_proto.broker.parts import METADATA
 from kafka_proto.gateway import records
+from kafka_proto.gateway.apis.fetch_sessions import Key, NoSuchSession, context_of, partitions_in, refused
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import MAX_MESSAGE
 from kafka_proto.gateway.connection import WireRequest
@@ -149,22 +151,24 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
     levels = requests.IsolationLevel
     level = levels.READ_COMMITTED if message["isolation_level"] == 1 else levels.READ_UNCOMMITTED
     until = here.cluster.now + message["max_wait"]
+    try:
+        about = context_of(here, request)
+    except NoSuchSession as error:
+        return refused(error)
+    watched = frozenset(named(topic, wanted["partition"]) for _, topic, wanted in about.rows()) | {METADATA.index[-1]}
     while True:
-        left, size, is_final, topics = message.get("max_bytes", 2**31 - 1), 0, False, []
-        for topic in message["topics"]:
-            results = []
-            for wanted in topic["partitions"]:
-                bound = min(left, wanted["partition_max_bytes"])
-                fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
-                size += found
-                left = max(0, left - found)
-                is_final = is_final or fields["error_code"] != NO_ERROR
-                results.append(with_leader(here, topic["topic"], fields["partition_index"], fields))
-            topics.append({"topic": topic["topic"], "partitions": tuple(results)})
+        left, size, is_final, found = message.get("max_bytes", 2**31 - 1), 0, False, dict[Key, Fields]()
+        for key, topic, wanted in about.rows():
+            bound = min(left, wanted["partition_max_bytes"])
+            fields, read = yield from _partition(here, request, topic, wanted, level, bound, size == 0)
+            size += read
+            left = max(0, left - read)
+            is_final = is_final or fields["error_code"] != NO_ERROR
+            found[key] = with_leader(here, topic, fields["partition_index"], fields)
         if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
-            leaders = leaders_in(here, chain.from_iterable(topic["partitions"] for topic in topics))
-            return {"responses": tuple(topics), "session_id": 0, "node_endpoints": leaders}
-        yield Waits(until)
+            response = about.response(found)
+            return {**response, "node_endpoints": leaders_in(here, partitions_in(response["responses"]))}
+        yield Waits(until, watched)
 
 
 def replica_of(request: WireRequest) -> int:

@@ -1,13 +1,13 @@
-"""Metadata, FindCoordinator, DescribeCluster, DescribeConfigs, IncrementalAlterConfigs, CreateTopics, DeleteTopics."""
+"""Metadata, FindCoordinator, DescribeCluster, CreateTopics, DeleteTopics."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig
 from kafka_proto.gateway import configs
+from kafka_proto.gateway.apis.settings import described
 from kafka_proto.gateway.codec import NO_ID, Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, AskedBroker, at_once, code, number_of
@@ -18,14 +18,9 @@ FROM_IDS = 12
 """The first version of Metadata in which topics are asked for by id."""
 MOST_DESCRIBED = 2_000
 """Kafka's `max.request.partition.size.limit`."""
-TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 4, 5
-SET, DELETE, APPEND, SUBTRACT = range(4)
-"""What is done to a setting."""
 GROUP, TRANSACTION = 0, 1
 """Types of keys that are coordinated. The next one is that of share groups, from version 6 on (KIP-932)."""
 CLUSTER_TOPIC = "__cluster_metadata"
-TOPIC, BROKER = 2, 4
-"""Types of resources that have settings."""
 
 
 @at_once
@@ -157,7 +152,7 @@ def create_topics(here: AskedBroker, request: WireRequest) -> Fields:
             here.cluster.create_topic(topic["name"], partitions, _assigned(topic), topic["replication_factor"],
                                       configs.rules_of(here.settings, own), own)
         results.append({"name": topic["name"], "topic_id": here.cluster.topic_ids.get(topic["name"], NO_ID),
-                        "error_code": NO_ERROR, "num_partitions": partitions, "configs": tuple(_described(here, own)),
+                        "error_code": NO_ERROR, "num_partitions": partitions, "configs": tuple(described(here, own)),
                         "replication_factor": _factor(here, topic)})
     return {"topics": tuple(results)}
 
@@ -224,62 +219,6 @@ def misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str 
     return None
 
 
-def _described(here: AskedBroker, own: Mapping[str, str]) -> Iterator[Fields]:
-    """Yield the settings of a topic, as responses have them."""
-    for name, value in configs.of_topic(here.settings, own).items():
-        source = TOPIC_CONFIG if name in own else DEFAULT_CONFIG
-        yield {"name": name, "value": value, "read_only": False, "config_source": source}
-
-
-@at_once
-def alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Give topics these settings in place of those that they had."""
-    return _alter(here, request, keeps=False)
-
-
-@at_once
-def incremental_alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Change settings of topics one by one (KIP-339); those of brokers cannot be changed here."""
-    return _alter(here, request, keeps=True)
-
-
-def _alter(here: AskedBroker, request: WireRequest, keeps: bool) -> Fields:
-    """Change settings of topics that keep those which are not named, or have only these from now on."""
-    results = []
-    for resource in request.message["resources"]:
-        kind, name = resource["resource_type"], resource["resource_name"]
-        before: Mapping[str, str] = here.cluster.configs.get(name, {}) if keeps else {}
-        own, error, reason = _altered(here, kind, name, resource["configs"], before)
-        if error == "NONE" and not request.message["validate_only"]:
-            here.cluster.configure(name, own, configs.rules_of(here.settings, own))
-        results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
-                        "resource_name": name})
-    return {"responses": tuple(results)}
-
-
-def _altered(
-    here: AskedBroker, kind: int, name: str, changes: Iterable[Fields], before: Mapping[str, str]
-) -> tuple[dict[str, str], str, str | None]:
-    """Return the settings of a topic after changes, the error, and its reason."""
-    if kind != TOPIC:
-        return {}, "INVALID_REQUEST", "settings of brokers cannot be changed here"
-    if name not in here.cluster.topics:
-        return {}, "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{name}' does not exist."
-    own = dict(before)
-    for change in changes:
-        key, value, kept = change["name"], change["value"], change.get("config_operation", SET)
-        if kept in (APPEND, SUBTRACT):
-            others = [part for part in configs.of_topic(here.settings, own).get(key, "").split(",") if part != value]
-            value, kept = ",".join([*others, value] if kept == APPEND else others), SET
-        if kept == DELETE and key in configs.OF_TOPICS:
-            own.pop(key, None)
-        elif (reason := configs.wrong(key, value)) is not None:
-            return {}, "INVALID_CONFIG", reason
-        else:
-            own[key] = value
-    return own, "NONE", None
-
-
 @at_once
 def delete_topics(here: AskedBroker, request: WireRequest) -> Fields:
     """Delete topics with all their records, and what groups have committed of them; from version 6 on by id, too."""
@@ -297,28 +236,3 @@ def delete_topics(here: AskedBroker, request: WireRequest) -> Fields:
         if error == "NONE":
             here.cluster.delete_topic(known)
     return {"responses": tuple(results)}
-
-
-@at_once
-def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Return the settings of topics and of the broker that have a meaning here."""
-    results = []
-    for resource in request.message["resources"]:
-        kind, name = resource["resource_type"], resource["resource_name"]
-        rows: Iterable[Fields] = ()
-        error = "NONE"
-        if kind == TOPIC:
-            error = "NONE" if name in here.cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
-            rows = _described(here, here.cluster.configs.get(name, {}))
-        elif kind == BROKER and name in map(str, here.settings.brokers):
-            known = {"auto.create.topics.enable": str(here.settings.auto_create_topics_enable).lower(),
-                     "group.initial.rebalance.delay.ms": "0", "num.partitions": str(here.settings.num_partitions),
-                     "transaction.max.timeout.ms": str(CoordinatorConfig().transaction_max_timeout_ms)}
-            rows = ({"name": key, "value": value, "read_only": True, "config_source": STATIC_BROKER_CONFIG}
-                    for key, value in known.items())
-        else:
-            error = "INVALID_REQUEST"
-        keys = resource["configuration_keys"]
-        chosen = tuple(row for row in rows if error == "NONE" and (keys is None or row["name"] in keys))
-        results.append({"error_code": code(error), "resource_type": kind, "resource_name": name, "configs": chosen})
-    return {"results": tuple(results)}
