@@ -119,7 +119,9 @@ def _wrong(
         yield from () if wrong is None else (wrong,)
 
 
-def _judged(read: list[CommittedRecord], done: list[CommittedRecord], moves: Mapping[str, list[tuple[int, str]]]) -> Wrong | None:
+def _judged(
+    read: list[CommittedRecord], done: list[CommittedRecord], moves: Mapping[str, list[tuple[int, str]]]
+) -> Wrong | None:
     """Say what is wrong with the inputs of one identity, which is one input as a rule."""
     by = [next((of for offset, of in moves.get(each.partition, ()) if offset > each.offset), None) for each in read]
     if len(done) > len(read):
