@@ -129,6 +129,10 @@ class RunningCluster(FailingBrokers):
         """Return all that a broker keeps."""
         return self._states[broker]
 
+    def may_differ(self, p: str) -> bool:
+        """Say whether replicas of a partition need not agree: it may be led, or was, by one that lacks records."""
+        return p in self._lossy or self._rules[p].unclean_leader_election_enable
+
     def log_on(self, p: str, broker: str) -> PartitionLog:
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
         found: PartitionLog = self._states[broker][LEADER[p]].log

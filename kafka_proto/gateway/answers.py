@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -15,8 +15,8 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Ledger, Observed, Phase, producer_of
-from kafka_proto.gateway.records import read_header, split
+from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, LastRead, Ledger, Observed, Phase, producer_of
+from kafka_proto.gateway.records import BatchHeader, read_header, split
 from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
 
@@ -68,9 +68,12 @@ def _added(seen: Observed, request: WireRequest, transaction: str, response: Fie
 
 
 def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) -> Observed:
+    owner = producer_of(request)
+    return seen if owner is None or error not in FENCED else fenced(seen, owner, error, entries)
+
+
+def fenced(seen: Observed, owner: tuple[str, int, int], error: int, entries: Entries) -> Observed:
     """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
-    if error not in FENCED or (owner := producer_of(request)) is None:
-        return seen
     tid, producer_id, epoch = owner
     entry = entries(tid)
     if entry is None or (entry.producer_id == producer_id and entry.producer_epoch < epoch):
@@ -80,28 +83,49 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
         tid, FENCED[error], (producer_id, epoch), known))
 
 
-def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9: the records that a reader of committed records is sent."""
-    if request.message["isolation_level"] != READ_COMMITTED:
-        return seen
+@attrs.frozen
+class ReadRecords:
+    """What a reader is sent of a partition."""
+
+    batches: tuple[BatchHeader, ...]
+    last_stable_offset: int
+    aborted: frozenset[tuple[int, int]]
+    """Producer ids and first offsets, as listed."""
+    is_committed: bool
+    """Whether it reads committed records only."""
+
+
+def reads(request: WireRequest, response: Fields) -> Iterator[tuple[str, ReadRecords]]:
+    """Yield what a response has for a reader, by partition."""
+    is_committed = request.message["isolation_level"] == READ_COMMITTED
     for topic in response["responses"]:
         for partition in topic["partitions"]:
             if partition["records"]:
-                name = partition_name(topic["topic"], partition["partition_index"])
-                seen = _read(seen, name, partition)
+                listed = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
+                yield partition_name(topic["topic"], partition["partition_index"]), ReadRecords(
+                    tuple(map(read_header, split(partition["records"]))), partition["last_stable_offset"],
+                    frozenset(listed), is_committed)
+
+
+def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
+    """P4 and P9; and R5: the furthest that a consumer is sent is noted."""
+    for name, got in reads(request, response):
+        last, known = got.batches[-1], seen.reads.get(name)
+        if known is None or known.offset < last.base_offset:
+            seen = attrs.evolve(seen, reads=seen.reads.set(name, LastRead(last.base_offset, last.crc)))
+        seen = read(seen, name, got)
     return seen
 
 
-def _read(seen: Observed, name: str, partition: Fields) -> Observed:
-    listed = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
+def read(seen: Observed, name: str, got: ReadRecords) -> Observed:
+    """P4 and P9: the records that a reader of committed records is sent."""
     ledger = seen.ledgers.get(name, Ledger())
-    for data in split(partition["records"]):
-        batch = read_header(data)
+    for batch in got.batches if got.is_committed else ():
         is_transactional = batch.is_transactional and not batch.is_control and batch.producer_id >= 0
         sent = (_sent(ledger, batch.producer_id, batch.base_offset),) if is_transactional else ()
         seen = violated(seen, "ReadBound", guarantees.read_bound(
             f"a reader of committed records of {name}", batch.base_offset + batch.last_offset_delta,
-            partition["last_stable_offset"], listed, ((name, record, span) for record, span in sent)))
+            got.last_stable_offset, got.aborted, ((name, record, span) for record, span in sent)))
         for record, span in sent:
             if span.marker is not Marker.ABORT:
                 committed = () if span.marker is None else (span.cause,)

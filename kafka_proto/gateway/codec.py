@@ -18,7 +18,7 @@ from struct import error as StructError
 from typing import Any, Literal
 from uuid import UUID
 
-from kio.index import UnknownEntity, load_request_schema, load_response_schema
+from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 
 Fields = Mapping[str, Any]
 Kind = Literal["request", "response"]
@@ -300,7 +300,7 @@ def has_version(api_key: int, version: int) -> bool:
     """Say whether requests of an API and version can be written."""
     try:
         return schema("request", api_key, version) is not None
-    except UnknownEntity:
+    except (UnknownAPIKey, UnknownEntity):
         return False
 
 

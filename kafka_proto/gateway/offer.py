@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from kafka_proto.broker import versions
-from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.codec import Fields, has_version
 
 (PRODUCE, FETCH, LIST_OFFSETS, METADATA) = range(4)
 (OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP) = range(8, 15)
@@ -24,10 +24,10 @@ DESCRIBE_ACLS, DESCRIBE_CONFIGS, ALTER_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTIT
 DELETE_GROUPS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS = 42, 43, 44
 LIST_PARTITION_REASSIGNMENTS, OFFSET_DELETE, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_USER_SCRAM_CREDENTIALS = 46, 47, 48, 50
 DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 60, 61, 65, 66
-LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS = 74, 75
 ALTER_REPLICA_LOG_DIRS, ALTER_PARTITION_REASSIGNMENTS = 34, 45
 SASL_HANDSHAKE, CREATE_ACLS, DELETE_ACLS, SASL_AUTHENTICATE = 17, 30, 31, 36
 ALTER_CLIENT_QUOTAS, ALTER_USER_SCRAM_CREDENTIALS = 49, 51
+CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE, LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS = 68, 69, 74, 75
 
 Range = tuple[int, int]
 NOWHERE: Range = (0, -1)
@@ -65,6 +65,7 @@ KAFKA_4_0 = {
     WRITE_TXN_MARKERS: (1, 1), TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), DESCRIBE_CLUSTER: (0, 2),
     OFFSET_FOR_LEADER_EPOCH: (2, 4), DESCRIBE_GROUPS: (0, 6), DESCRIBE_ACLS: (1, 3), DESCRIBE_LOG_DIRS: (1, 4),
     ALTER_REPLICA_LOG_DIRS: (1, 2), CREATE_ACLS: (1, 3), DELETE_ACLS: (1, 3),
+    CONSUMER_GROUP_HEARTBEAT: (0, 1), CONSUMER_GROUP_DESCRIBE: (0, 1),
 }
 KAFKA_4_1 = {
     **KAFKA_4_0, PRODUCE: (3, 13), FETCH: (4, 18), JOIN_GROUP: (0, 9), LIST_TRANSACTIONS: (0, 2),
@@ -108,6 +109,13 @@ class Offer:
     release: str
     transaction_version: int
     ranges: Mapping[int, Range] = attrs.field(eq=False, repr=False)
+    announced: Fields | None = attrs.field(default=None, eq=False, repr=False)
+    """What a broker of another make says in ApiVersions, as far as its ranges are known here."""
+
+    @property
+    def is_of_others(self) -> bool:
+        """Say whether it is of a broker of another make."""
+        return self.announced is not None
 
     def takes(self, api_key: int, version: int) -> bool:
         """Say whether a request of this API and version is taken."""
@@ -137,6 +145,19 @@ def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> O
     return Offer(release, transaction_version, ranges)
 
 
+def offer_before(announced: Fields) -> Offer:
+    """Return what is offered before a broker that answered ApiVersions: of its ranges what can be read here."""
+    ranges, rows = {}, []
+    for row in announced["api_keys"]:
+        api, first, last = row["api_key"], row["min_version"], row["max_version"]
+        known = [version for version in range(first, last + 1) if has_version(api, version)]
+        if known:
+            ranges[api] = known[0], known[-1]
+            rows.append({"api_key": api, "min_version": first if api == PRODUCE else known[0],
+                         "max_version": known[-1]})
+    return Offer("", 0, ranges, {**announced, "api_keys": tuple(rows)})
+
+
 def unsupported_api_versions(offer: Offer) -> Fields:
     """Answer ApiVersions in a version that is not offered: the range that is, in the layout of version 0 (KIP-511)."""
     first, last = offer.ranges[API_VERSIONS]
@@ -153,6 +174,9 @@ def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
     software = request.get("client_software_name", "-"), request.get("client_software_version", "-")
     if version >= 3 and not all(SOFTWARE.fullmatch(text) for text in software):
         return {"version": version, "error_code": INVALID_REQUEST}
+    if offer.announced is not None:
+        there = (each for each in offer.announced.get("supported_features", ()) if each["min_version"] or version >= 4)
+        return {**offer.announced, "version": version, "supported_features": tuple(there)}
     keys = tuple(
         {"api_key": api, "max_version": last,
          "min_version": ANNOUNCED_PRODUCE_FROM if api == PRODUCE and offer.release >= "4" else first}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from harness.model import NO_FAULTS, Refusal, Step
 from harness.record import Chosen, ChosenInput, SpooledChoices, Trail
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Input, Output, Started
+from kafka_proto.gateway.front import Front
+from kafka_proto.gateway.inputs import Fronted, Input, Output, Started
 from kafka_proto.gateway.model import NAME, step_name
 from kafka_proto.gateway.properties import NAMES
 
@@ -18,7 +18,7 @@ from kafka_proto.gateway.properties import NAMES
 class Recording:
     """Sees what a host takes; long sessions are kept in a temporary file until the trail is written."""
 
-    def __init__(self, host: Host, started: Started) -> None:
+    def __init__(self, host: Front, started: Started | Fronted) -> None:
         self._host = host
         self._choices = SpooledChoices()
         self.see(started, [])

@@ -14,9 +14,8 @@ from typing import Any
 import attrs
 import trio
 
-from kafka_proto.gateway.client import read_response
 from kafka_proto.gateway.codec import FrameReader, Source, api_name, framed, structures
-from kafka_proto.gateway.connection import WireRequest, encode_response, read_client_id, read_head
+from kafka_proto.gateway.connection import WireRequest, encode_response, read_client_id, read_head, read_response
 from kafka_proto.gateway.offer import FIND_COORDINATOR, METADATA
 from kafka_proto.reproduce.schedule import Late
 

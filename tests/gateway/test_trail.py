@@ -28,8 +28,8 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
 from harness.simulate.trails.shrink import shrink
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Ended, Host, Opened
-from kafka_proto.gateway.inputs import Settings, Started
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Ended, Opened, Settings, Started
 from kafka_proto.gateway.recording import Recording
 
 SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"

@@ -82,7 +82,6 @@ class ClassicGroup:
         return next((known for known, m in self.members.items() if m.join.group_instance_id == instance), None)
 
 
-AnyGroup = Group | ClassicGroup
 Assignments = tuple[tuple[str, bytes], ...]
 """Of members by id."""
 Answers = tuple[tuple[Value, JoinGroupResponse | SyncGroupResponse], ...]
@@ -254,7 +253,7 @@ def _joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(Error.NONE, member_id, group.generation, kind, name, group.leader, everybody)
 
 
-def check(group: AnyGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
+def check(group: Group | ClassicGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
     """Say whether a request comes from a member, and of this generation; an instance is to be that member's."""
     current = member_id if instance is None else group.member_of(instance)
     if current is None:

@@ -42,6 +42,7 @@ TABLE: dict[int, Api] = {
     offer.DESCRIBE_USER_SCRAM_CREDENTIALS: security.describe_user_scram_credentials,
     offer.LIST_GROUPS: admin.list_groups,
     offer.DESCRIBE_GROUPS: admin.describe_groups,
+    offer.CONSUMER_GROUP_DESCRIBE: admin.consumer_group_describe,
     offer.DELETE_GROUPS: admin.delete_groups,
     offer.OFFSET_DELETE: admin.offset_delete,
     offer.FIND_COORDINATOR: topics.find_coordinator,
@@ -51,6 +52,7 @@ TABLE: dict[int, Api] = {
     offer.SYNC_GROUP: groups.sync_group,
     offer.HEARTBEAT: groups.heartbeat,
     offer.LEAVE_GROUP: groups.leave_group,
+    offer.CONSUMER_GROUP_HEARTBEAT: groups.consumer_group_heartbeat,
     offer.INIT_PRODUCER_ID: transactions.init_producer_id,
     offer.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
     offer.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
@@ -61,3 +63,7 @@ TABLE: dict[int, Api] = {
     offer.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
     offer.LIST_TRANSACTIONS: transactions.list_transactions,
 }
+
+OF_GROUPS = (offer.OFFSET_COMMIT, offer.JOIN_GROUP, offer.HEARTBEAT, offer.LEAVE_GROUP, offer.SYNC_GROUP,
+             offer.TXN_OFFSET_COMMIT, offer.CONSUMER_GROUP_HEARTBEAT)
+"""What a coordinator of groups answers."""
