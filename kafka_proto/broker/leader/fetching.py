@@ -13,6 +13,7 @@ from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_
 LATEST, EARLIEST, LARGEST_TIME, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 SINCE = {LATEST: 1, EARLIEST: 1, LARGEST_TIME: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 """The first version in which each negative time means something."""
+TIERED = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 CONSUMER, NO_TIME = -1, -1
 COMMITTED = requests.IsolationLevel.READ_COMMITTED
 
@@ -79,7 +80,7 @@ def list_offsets(
         return requests.ListOffsetsResponse(error)
     if request.timestamp in (EARLIEST, EARLIEST_LOCAL):
         return response(log.log_start_offset)
-    if request.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing is tiered
+    if request.timestamp in TIERED and SINCE[request.timestamp] <= request.version:  # nothing is tiered
         return requests.ListOffsetsResponse(Error.NONE)
     found = _of_largest_time(log, times) if request.timestamp == LARGEST_TIME else (
         (offset, time) for batch in log.batches if batch.timestamp >= request.timestamp
