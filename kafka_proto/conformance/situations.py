@@ -23,6 +23,7 @@ from kafka_proto.gateway.connection import is_unanswered, read_response
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Arrived, Close, Opened, Output, Passed, Settings, Write
 from kafka_proto.gateway.offer import LIST_OFFSETS
+from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.requests import partition_name
 
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
@@ -114,6 +115,8 @@ class Situation(Player, MessageWriter):
             case "errors":
                 return {str(row["partition_index"]): NAMES[row.get("partition_error_code", row.get("error_code"))]
                         for row in rows if "partition_index" in row}
+            case "producer_id" if api == "DescribeTransactions" and row["error_code"]:  # it says 0, which has no name
+                return NO_PRODUCER_ID
             case "producer_id":
                 return self.symbols.producer_name(row["producer_id"])
             case "member_id":
