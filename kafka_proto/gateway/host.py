@@ -94,7 +94,8 @@ class Host:
     @property
     def deadline(self) -> int | None:
         """Return when `Passed` is due, at the latest."""
-        waits = (each.until for each in self.under_way if each.until != FOREVER)
+        going = (each for each in self.under_way if not self.faults.of_broker(each.here.asked))
+        waits = (each.until for each in going if each.until != FOREVER)
         return min((at for at in (self.cluster.deadline, self.faults.deadline, *waits) if at is not None), default=None)
 
     @property
