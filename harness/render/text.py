@@ -259,8 +259,6 @@ def _logs(timeline: Timeline, width: int) -> list[str]:
             readers = f"read by {' '.join(entry.seen_by)}" if entry.seen_by else ""
             said = entry.text, kind, entry.note, readers
             lines += wrap(f"  {entry.offset:>6}  {'  '.join(filter(None, said))}", width, " " * 12)
-        if not log.entries:
-            lines += [line for name, value in log.details for line in wrap(f"  {name}: {value}", width, " " * 12)]
     return [*lines, ""] if lines else []
 
 

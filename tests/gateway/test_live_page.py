@@ -87,7 +87,8 @@ def test_what_clients_do_is_shown_and_a_request_is_held_from_the_page(tmp_path: 
             (release,) = [one for one in held["present"]["enabled"] if one["message"] == message["id"]]
             page.post("take", label=release["label"])
             assert ended.result(timeout=30) == 0
-        step = page.until(lambda now: any(one["label"] == "delay EndTxn ends" for one in now["steps"]))["present"]["step"]
+        shown = page.until(lambda now: any(one["label"] == "delay EndTxn ends" for one in now["steps"]))
+        step = shown["present"]["step"]
         logs = page.get(f"logs?step={step}")["logs"]
         assert [entry["kind"] for entry in logs[0]["entries"]] == ["committed", "commit marker"]
     replayed = replay_plain(read_trail(trail))
