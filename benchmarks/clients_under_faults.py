@@ -1,7 +1,10 @@
-"""A real client runs transactions while faults come by chance; then P1 to P11 are checked on what happened.
+"""A real client runs transactions while faults come by chance; then P1 to P11 and R1 to R6 are checked.
+
+Three brokers replicate each partition.
 
     python benchmarks/clients_under_faults.py [--client java] [--client-release 4.4.0] [--release 4.4.0]
-        [--transaction-version N] [--minutes 10] [--seed 1] [--faults delay=6,crash=1] [--pause-ms 100] [--trail FILE]
+        [--transaction-version N] [--minutes 10] [--seed 1] [--faults delay=6,crash=1] [--pause-ms 100]
+        [--min-insync-replicas 2] [--trail FILE]
 
 Clients are librdkafka, java and franz-go. The plan of faults is drawn anew every 30 seconds, the transactions are drawn
 from the same seed. The client reads what is committed meanwhile. It needs the extra `gateway` and the client's tools;
@@ -55,6 +58,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", default=FAULTS)
     parser.add_argument("--pause-ms", type=int, default=100)
+    parser.add_argument("--min-insync-replicas", type=int, default=2)
     parser.add_argument("--trail", type=Path)
     given = parser.parse_args()
     client = Client(given.client, given.client_release or NEWEST.get(given.client, ""))
@@ -63,13 +67,13 @@ def main() -> None:
     except Missing as missing:
         raise SystemExit(f"{client}: {missing}") from None
     cluster = KafkaCluster({"load": 2}, release=given.release, transaction_version=given.transaction_version,
-                           brokers=BROKERS)
+                           brokers=BROKERS, min_insync_replicas=given.min_insync_replicas)
     with cluster, running(command, cluster.bootstrap_servers) as program:
         wrong = under_faults(cluster, program, given)
     counts = program.said.get("counts", "")
     print(f"{client} on {given.release}, {given.minutes:g} minutes, seed {given.seed}: {counts}")
     verdict = cluster.verdict()
-    print(wrong or verdict or "P1 to P11 hold")
+    print(wrong or verdict or "P1 to P11 and R1 to R6 hold")
     if given.trail is not None:
         print(cluster.write_trail(given.trail))
     sys.exit(1 if wrong or verdict else 0)

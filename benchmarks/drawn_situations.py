@@ -26,8 +26,10 @@ from pathlib import Path
 
 from drawing import Drawing, Fields
 from marker_proxy import MarkerProxy
+from real_broker import free_port
 
 from harness.record.files import compact, write_atomically
+from kafka_proto.addresses import address_of
 from kafka_proto.conformance.at_broker import record_at
 from kafka_proto.conformance.files import FORMAT
 from kafka_proto.conformance.playing import judge
@@ -121,16 +123,15 @@ def recorded(scripts: list[Fields], release: str, level: int) -> list[Fields]:
     """Return what a real broker answers, twice, started for it."""
     command = [sys.executable, str(Path(__file__).with_name("real_broker.py")), release]
     feature = ["--transaction-version", str(level)] if level or release >= "3.9" else []
-    with MarkerProxy() as proxy, subprocess.Popen(
-        [*command, *feature, "--advertised", str(proxy.port)], stdout=subprocess.PIPE, text=True
-    ) as broker:
+    port = free_port()
+    with subprocess.Popen([*command, *feature, "--advertised", str(port)], stdout=subprocess.PIPE, text=True) as broker:
         assert broker.stdout is not None
         try:
-            host, _, port = broker.stdout.readline().strip().removeprefix("bootstrap.servers=").partition(":")
-            if not port:
+            address = broker.stdout.readline().strip().removeprefix("bootstrap.servers=")
+            if not address:
                 raise SystemExit(f"the broker of {release} did not start; what it said is above")
-            proxy.broker = int(port)
-            records, said = record_at(scripts, host, int(port), release, proxy, patient=True)
+            with MarkerProxy(address, port) as proxy:
+                records, said = record_at(scripts, *address_of(address), release, proxy, patient=True)
         finally:
             broker.terminate()
     for line in said:

@@ -31,8 +31,8 @@ from support.gateway.drawn_requests import BROKERS, session
 from support.gateway.wire import request_bytes
 
 from harness.record import read_trail, trail_of_text
-from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Input, Settings, Started
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Close, Gone, Input, Opened, Passed, Settings, Started, Write
 from kafka_proto.gateway.records import WireRecord, write_batch
 
 BATCH = write_batch([WireRecord(b"k", b"v")], producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True)

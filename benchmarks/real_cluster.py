@@ -31,8 +31,9 @@ from kafka_proto.conformance.replicas_by_frames import WireMessages
 from kafka_proto.conformance.replicated import ReplicatedPlayer, Row
 from kafka_proto.conformance.verbatim import api_key
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import Client, read_response, request_bytes
+from kafka_proto.gateway.client import Client, request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.offer import (
     CREATE_TOPICS,
     DESCRIBE_TRANSACTIONS,
@@ -150,7 +151,7 @@ class RealBrokers(WireMessages):
         self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
     ) -> Callable[[], Any]:
         connection = socket.create_connection(("127.0.0.1", self._ports[to]), 40)
-        connection.sendall(request_bytes(api_key(api, version), version, self.message(api, fields)))
+        connection.sendall(request_bytes(api_key(api, version), version, self.message(api, version, fields)))
 
         def response() -> Any:
             with connection:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from harness.model import Refusal
 
 
-def address_of(given: str | None) -> tuple[str, int]:
-    """Return host and port of the option --broker. Raises Refusal."""
+def address_of(given: str | None, option: str = "--broker") -> tuple[str, int]:
+    """Return host and port of an option. Raises Refusal."""
     if given is None:
-        raise Refusal("no broker is named; give --broker HOST:PORT, such as 127.0.0.1:9092")
+        raise Refusal(f"no broker is named; give {option} HOST:PORT, such as 127.0.0.1:9092")
     host, colon, port = given.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Refusal(f"--broker must be HOST:PORT, such as 127.0.0.1:9092, not {given!r}")
+        raise Refusal(f"{option} must be HOST:PORT, such as 127.0.0.1:9092, not {given!r}")
     return host, int(port)

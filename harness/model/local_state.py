@@ -128,6 +128,10 @@ class Parts(Generic[S]):
         return part
 
 
+MOST_PUT = 64
+"""Parts that were put into a state, before it is made anew."""
+
+
 class Local:
     """The state of an actor of several parts, as a small immutable mapping from parts to their values.
 
@@ -164,6 +168,25 @@ class Local:
         """Return this state with another value of a part."""
         self._slot(part)
         return Local(self._slots, self._base, {**self._put, part: value})
+
+    def put_all(self, values: Mapping[Part[Any], Value]) -> Local:
+        """Return this state with other values of several parts."""
+        for part in values:
+            self._slot(part)
+        return Local(self._slots, self._base, {**self._put, **values})
+
+    def folded(self) -> Local:
+        """Return this state, but by itself once many parts were put into it one by one: each `put` copies them."""
+        if len(self._put) <= MOST_PUT:
+            return self
+        return Local(self._slots, {where: self[part] for part, where in self._slots.items()}, _NOTHING)
+
+    def touched(self, before: Local) -> list[Part[Any]]:
+        """Return the parts whose values are not the very ones of a state before; few are looked at after few puts."""
+        if self._base is before._base and before._put.keys() <= self._put.keys():
+            old = before._put
+            return [part for part, value in self._put.items() if part not in old or old[part] is not value]
+        return [part for part in self if part not in before or self[part] is not before[part]]
 
     def _slot(self, part: Part[Any]) -> str:
         found = self._slots.get(part)

@@ -28,12 +28,13 @@ class Broker(Actor[Local]):
         self.roles = roles
         first = Local.first(name, METADATA, *(part for role in roles for part in role.parts), *log.parts)
         self.initial = first.put(METADATA, Metadata(FrozenMap({p: NOBODY for p in owners(roles)})))
+        self.timed: dict[Part[Any], Role | str] = {part: role for role in roles for part in role.parts}
+        """By part of the state: the role, or the partition of the log, whose timers it arms."""
+        self.timed |= dict(zip(log.parts, log.named, strict=True))
 
     def started(self, known: Mapping[str, LeaderAndEpoch], replicas: Mapping[Part[Any], Value] = FrozenMap()) -> Local:
         """Return the state at the start: everybody has heard of the first election; `replicas` are parts of its log."""
-        local = self.initial.put(METADATA, Metadata(FrozenMap(known)))
-        for part, value in replicas.items():
-            local = local.put(part, value)
+        local = self.initial.put_all({METADATA: Metadata(FrozenMap(known)), **replicas}).folded()
         for role in self.roles:
             local = role.started(local)
         return local
@@ -46,13 +47,16 @@ class Broker(Actor[Local]):
             local = role.restarted(local)
         return self.log.restarted(local)
 
-    def step(self, local: Local) -> Iterable[Turn[Local]]:
+    def step(self, local: Local, rested: Local | None = None) -> Iterable[Turn[Local]]:
+        """Yield what it may do of its own accord; `rested` is a state before in which there was nothing."""
         metadata = local[METADATA]
-        if NOBODY in metadata.known.values() and not metadata.registering:
+        before = None if rested is None else rested[METADATA]
+        is_same = before is not None and (before.known, before.registering) == (metadata.known, metadata.registering)
+        if not is_same and NOBODY in metadata.known.values() and not metadata.registering:
             after = local.put(METADATA, attrs.evolve(metadata, registering=True))
             sent = (self.log.registration(local),)
             yield Turn("RegisterBroker", (self.name,), after, sent, flush=self.log.numbered)
-        yield from self.log.step(local)
+        yield from self.log.step(local, None if rested is None else keys(local.touched(rested)))
         for role in self.roles:
             yield from map(self.carry_out, role.step(local, partial(self.log.may_append, local)))
 
@@ -84,6 +88,10 @@ class Broker(Actor[Local]):
             found.update(role.timers(local))
         return {**found, **self.log.timers(local)}
 
+    def armed(self, local: Local, source: Role | str) -> Mapping[str, int | None]:
+        """Return the timers that a role, or a partition of the log, has armed."""
+        return self.log.armed(local, source) if isinstance(source, str) else source.timers(local)
+
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Ask again for what was not answered, or let the log do what it is time for."""
         if timer == "BrokerRequestTimeout":
@@ -92,3 +100,8 @@ class Broker(Actor[Local]):
         for role in self.roles:
             yield from map(self.carry_out, role.timer_fired(local, timer))
         yield from self.log.timer_fired(local, timer)
+
+
+def keys(parts: Iterable[Part[Any]]) -> frozenset[str]:
+    """Return the partitions that parts of a state are about; of others, the parts' names."""
+    return frozenset(part.index[-1] for part in parts)

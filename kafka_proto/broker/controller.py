@@ -46,11 +46,11 @@ class ClusterController(Actor[Local]):
 
     def __init__(
         self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], elections: int, election: str,
-        min_insync_replicas: int,
+        min_insync_replicas: int, broker_epochs: Mapping[str, int] = FrozenMap(),
     ) -> None:
         local = Local.first(self.name, ELECTIONS, *(PARTITION[p] for p in hosts))
         for p, replicas in hosts.items():
-            local = local.put(PARTITION[p], Partition(first_election(replicas, brokers)))
+            local = local.put(PARTITION[p], Partition(first_election(replicas, brokers, broker_epochs)))
         self.initial = local
         self.brokers = brokers
         self.elections = elections
@@ -143,10 +143,16 @@ class ClusterController(Actor[Local]):
         ))
 
 
-def first_election(replicas: tuple[str, ...], brokers: tuple[str, ...]) -> Quorum:
-    """Return the state of a partition after the first election; every broker has heard of it."""
+def first_election(
+    replicas: tuple[str, ...], brokers: tuple[str, ...], broker_epochs: Mapping[str, int] = FrozenMap()
+) -> Quorum:
+    """Return the state of a partition after the first election; every broker has heard of it.
+
+    `broker_epochs` are those of brokers that were started again before.
+    """
     nothing = FrozenMap({b: NIL for b in brokers})
-    q = attrs.evolve(quorum.initial(replicas), broker_epochs=FrozenMap({b: 0 for b in brokers}), heard=nothing)
+    epochs = FrozenMap({b: broker_epochs.get(b, 0) for b in brokers})
+    q = attrs.evolve(quorum.initial(replicas), broker_epochs=epochs, heard=nothing)
     elected = quorum.elect(q, replicas[0])
     assert elected is not None
     return attrs.evolve(elected, heard=FrozenMap({b: elected.leader_epoch for b in brokers}))

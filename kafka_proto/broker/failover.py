@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from harness.model import Local, Message, Part, Turn
+from harness.model import FrozenMap, Local, Message, Part, Turn
 from kafka_proto.broker.controller import PARTITION, ClusterController, Partition
 from kafka_proto.errors import Error
 from kafka_proto.replication import messages, quorum
@@ -45,9 +45,9 @@ class FailoverController(ClusterController):
 
     def __init__(
         self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], election: str,
-        rules: Mapping[str, PartitionRules],
+        rules: Mapping[str, PartitionRules], broker_epochs: Mapping[str, int] = FrozenMap(),
     ) -> None:
-        super().__init__(hosts, brokers, 0, election, 1)
+        super().__init__(hosts, brokers, 0, election, 1, broker_epochs)
         first = Local.first(self.name, *self.initial, REGISTRATIONS)
         for part in self.initial:
             first = first.put(part, self.initial[part])
@@ -97,6 +97,22 @@ class FailoverController(ClusterController):
         """Let a member of the ISR lead a partition, in a new epoch where it does so already."""
         before = local[PARTITION[p]].quorum
         return self.announced("ElectLeader", (b, p), local, p, quorum.changed(before, b, before.isr))
+
+    def reassigned(self, local: Local, p: str) -> Turn[Local]:
+        """A partition has lost replicas: these leave ISR and office, in a new epoch (`PartitionChangeBuilder`)."""
+        replicas, before = frozenset(self.hosts[p]), local[PARTITION[p]]
+        after = self.elected_of(local, p, before.quorum.isr & replicas, frozenset())
+        q = after.quorum
+        if q.leader_epoch == before.quorum.leader_epoch:
+            q = quorum.changed(before.quorum, q.leader, q.isr)
+        after = attrs.evolve(after, quorum=q, eligible=after.eligible & replicas)
+        sent = tuple(self.tell(p, q, b) for b in self.brokers)
+        return Turn("CompleteReassignment", (p,), local.put(PARTITION[p], after), sent)
+
+    def joined(self, local: Local, p: str, brokers: Iterable[str]) -> Turn[Local]:
+        """Brokers have a replica of a partition that they did not have: they hear who leads."""
+        q = local[PARTITION[p]].quorum
+        return Turn("BeginReassignment", (p,), local, tuple(self.tell(p, q, b) for b in brokers))
 
     def elected_uncleanly(self, local: Local, p: str, b: str) -> Turn[Local]:
         """Let any replica lead a partition, whatever it lacks."""

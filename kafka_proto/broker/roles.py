@@ -7,7 +7,7 @@ of it. See docs/inside/architecture.md, "A role of a broker".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -164,6 +164,8 @@ class Log:
     """The log partitions of a broker: how records are replicated and committed, and how it hears of leaders."""
 
     parts: tuple[Part[Any], ...]
+    named: tuple[str, ...]
+    """The partition of each part."""
     numbered: tuple[Part[Any], ...] = ()
     """The parts whose incarnation must be durable before it is reported to the controller."""
 
@@ -208,8 +210,8 @@ class Log:
             local = role.committed(local, p, record)
         return local
 
-    def step(self, local: Local) -> Iterable[Turn[Local]]:
-        """Yield what it does of its own accord."""
+    def step(self, local: Local, among: Collection[str] | None = None) -> Iterable[Turn[Local]]:
+        """Yield what it does of its own accord, of some partitions or of all."""
         return ()
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
@@ -222,6 +224,10 @@ class Log:
 
     def timers(self, local: Local) -> Mapping[str, int | None]:
         """Return the timers that are armed, and when each fires; None if it has no time of its own."""
+        return {timer: at for p in self.named for timer, at in self.armed(local, p).items()}
+
+    def armed(self, local: Local, p: str) -> Mapping[str, int | None]:
+        """Return the timers that a partition has armed."""
         return {}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:

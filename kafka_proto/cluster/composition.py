@@ -14,6 +14,7 @@ from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordina
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinator, block_of
 from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TransactionMetadata, TransactionRecord
 from kafka_proto.broker.group.role import GroupRole
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import MarkerAnswers, RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import LocalLog
@@ -46,10 +47,11 @@ def roles_of(
     name: str, version: BrokerVersion, placement: Placement, *, times_out: bool,
     begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
     record_times: RecordTimes = written_together, config: CoordinatorConfig = KAFKAS_DEFAULTS,
+    group_config: GroupConfig = KAFKAS_GROUPS,
 ) -> tuple[Role, ...]:
     """Return what a broker is made of; `begun` is what the transaction log holds at the start."""
     others, marker_answers = OtherBrokers(name, placement), MarkerAnswers()
-    groups = GroupRole(name, version, placement.partitions, others, marker_answers)
+    groups = GroupRole(name, version, placement.partitions, others, marker_answers, config=group_config)
     return (
         others,
         TransactionCoordinator(
@@ -129,7 +131,7 @@ def with_replicated_logs(
         known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
-            states[b][REPLICA[p]] = ReplicaState()
+            states[b][REPLICA[p]] = ReplicaState(broker_epoch=q.broker_epochs[b])
         while under_way:
             message = under_way.pop(0)
             if message.dest != CONTROLLER:

@@ -6,20 +6,23 @@ Nothing here knows I/O, chance or a clock: the driver says what time it is, and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, Local, Turn, durable, survivor
+from harness.model import FrozenMap, Local, Turn, Value, durable, survivor
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController
 from kafka_proto.broker.logs.local import LocalLog
-from kafka_proto.broker.parts import METADATA
+from kafka_proto.broker.parts import METADATA, REPLICA, Records
 from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
 from kafka_proto.errors import Error
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.replica_state import ReplicaState
 
+T = TypeVar("T")
 SESSION = "BrokerSession"
 """The controller's timer for a broker whose heartbeats are missing."""
 CHECKPOINT_MS = 5_000
@@ -76,6 +79,11 @@ class FailingBrokers(RunningActors):
         self._replicas: dict[str, tuple[str, ...]] = {}
         self._silent: dict[str, int] = {}
         """The brokers that the controller does not hear and has not fenced, and when it will."""
+        self._flushed: dict[str, Local] = {}
+        """What brokers had when their disks became slow: of their logs, nothing later is on disk."""
+        self._lossy: set[str] = set()
+        """Partitions whose replicas need not agree: an unclean election or a disk has lost records of theirs."""
+        self._kept: dict[str, dict[type, Any]] = {}
         self._checkpoint: Mapping[str, Local] = {}
         self._checkpointed = now // CHECKPOINT_MS
         self._led: tuple[tuple[object, tuple[str, ...]], FrozenMap[str, Leadership]] | None = None
@@ -144,7 +152,7 @@ class FailingBrokers(RunningActors):
             (b,) = self.brokers
             broker = self._broker(b)
             assert isinstance(broker.log, LocalLog)
-            self._states[b] = broker.log.elected(self._states[b], p)
+            self._keep(b, broker.log.elected(self._states[b], p))
             self._settle(())
         else:
             isr = self.in_sync(p)
@@ -164,6 +172,7 @@ class FailingBrokers(RunningActors):
                 return Error.ELECTION_NOT_NEEDED
             if not there:
                 return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            self._lossy.add(p)
             self._announce(self._controller().elected_uncleanly(self._states[CONTROLLER], p, there[0]))
         else:
             first = self._replicas[p][0]
@@ -198,23 +207,50 @@ class FailingBrokers(RunningActors):
             self._checkpoint, self._checkpointed = dict(self._states), now // CHECKPOINT_MS
         super().at(now)
 
+    def slow_disks(self, brokers: Collection[str]) -> None:
+        """Let the disks of these brokers, and no others, write nothing of a log until they are told otherwise."""
+        self._flushed = {b: self._flushed.get(b, self._states[b]) for b in brokers}
+
+    def _logs_as_on_disk(self, broker: str, local: Local) -> Local:
+        """Return a state without what a slow disk has not written."""
+        before = self._flushed.get(broker, local)
+        for part in (part for part in before if part in local):
+            state = local[part]
+            if isinstance(state, ReplicaState):
+                kept = _common(state.log, before[part].log)
+                self._lossy |= {p for p in self._replicas if len(kept) < len(state.log) and part == REPLICA[p]}
+                local = local.put(part, attrs.evolve(state, log=kept))
+            elif isinstance(state, Records):
+                kept = _common(state.committed, before[part].committed)
+                starts = state.epoch_starts and tuple(start for start in state.epoch_starts if start[1] <= len(kept))
+                local = local.put(part, attrs.evolve(state, committed=kept, epoch_starts=starts))
+        return local
+
     def _high_watermarks_as_on_disk(self, broker: str, local: Local) -> Local:
         """Return a state with the high watermarks of the last checkpoint, 0 if there was none."""
         before = self._checkpoint.get(broker)
         for part in local:
             if isinstance(state := local[part], ReplicaState):
                 saved = before[part].high_watermark if before is not None and part in before else 0
-                local = local.put(part, attrs.evolve(state, high_watermark=min(saved, state.high_watermark)))
+                high_watermark = min(saved, state.high_watermark, len(state.log))
+                local = local.put(part, attrs.evolve(state, high_watermark=high_watermark))
         return local
+
+    def kept(self, broker: str, kind: type[T]) -> T:
+        """Return what a driver keeps of a kind for a broker, until that stops."""
+        found: T = self._kept.setdefault(broker, {}).setdefault(kind, kind())
+        return found
 
     def _stop(self, broker: str, flushes: bool) -> None:
         self.down |= {broker}
+        self._kept.pop(broker, None)
         before = self._states[broker]
         initial = local = self._broker(broker).initial
         for part in before:
             disk = durable(before[part])
             local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
-        self._states[broker] = local if flushes else self._high_watermarks_as_on_disk(broker, local)
+        self._keep(broker, local if flushes else self._high_watermarks_as_on_disk(
+            broker, self._logs_as_on_disk(broker, local)))
         self._unanswered = {
             (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
         self.held = [message for message in self.held if broker not in (message.source, message.dest)]
@@ -223,7 +259,7 @@ class FailingBrokers(RunningActors):
         """Start a broker that is down, and let it lead again what it led at first."""
         self.down -= {broker}
         self._silent.pop(broker, None)
-        self._states[broker] = self._broker(broker).restarted(self._states[broker])
+        self._keep(broker, self._broker(broker).restarted(self._states[broker]))
         self._tell_time(broker)
         self._settle(())
         self._ask_again()
@@ -295,7 +331,7 @@ class FailingBrokers(RunningActors):
 
     def _announce(self, turn: Turn[Local]) -> None:
         """Let the controller take a turn of its own."""
-        self._states[CONTROLLER] = turn.local
+        self._keep(CONTROLLER, turn.local)
         self._settle(turn.sent)
 
     def _prefer(self, broker: str) -> None:
@@ -305,3 +341,8 @@ class FailingBrokers(RunningActors):
             if replicas[0] == broker and broker in self.in_sync(p) and self.leader(p) != broker:
                 self._elect(p, broker)
         self._ask_again()
+
+
+def _common(log: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return what two logs begin with."""
+    return tuple(entry for entry, _ in takewhile(lambda pair: pair[0] == pair[1], zip(log, other, strict=False)))

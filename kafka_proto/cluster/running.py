@@ -6,35 +6,63 @@ single one that always leads, or several with replicas of each log and the contr
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
+from uuid import UUID
 
 import attrs
 
-from harness.model import FrozenMap, Local, Part
+from harness.model import FrozenMap, Local, Message, Part
+from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.epochs import EpochCache, epochs_of, followed_log
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, Records
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, REPLICA, Records
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
 from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
+from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
+from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
-from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
+from kafka_proto.replication.replica_state import ReplicaState
+from kafka_proto.requests import OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
 """Producer ids that a broker is given at a time, as Kafka's controller does."""
 DRIVER = "driver"
+
+
+@attrs.frozen
+class Reassignment:
+    """A partition gets other replicas: what it had, and what it is to have."""
+
+    original: tuple[str, ...]
+    target: tuple[str, ...]
+
+    @property
+    def adding(self) -> frozenset[str]:
+        return frozenset(self.target) - frozenset(self.original)
+
+    @property
+    def removing(self) -> frozenset[str]:
+        return frozenset(self.original) - frozenset(self.target)
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Return the replicas until it is complete."""
+        return (*self.target, *(b for b in self.original if b in self.removing))
 
 
 class RunningCluster(FailingBrokers):
@@ -43,7 +71,7 @@ class RunningCluster(FailingBrokers):
     def __init__(
         self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
         replication: Replication = KAFKAS, record_times: RecordTimes = written_together,
-        config: CoordinatorConfig = KAFKAS_DEFAULTS,
+        config: CoordinatorConfig = KAFKAS_DEFAULTS, group_config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
         super().__init__([f"b{n + 1}" for n in range(brokers)], now, replication)
         self.version = version
@@ -53,11 +81,20 @@ class RunningCluster(FailingBrokers):
         """Partitions that are gone, until the driver takes note."""
         self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
         """Clients' topics with their numbers of partitions."""
+        self.topic_ids: dict[str, UUID] = {}
+        self.topic_names: dict[UUID, str] = {}
+        """By id (KIP-516)."""
+        self._made = 0
+        """How many topics were made."""
+        for topic in self.topics:
+            self._identify(topic)
+        self.reassignments: dict[str, Reassignment] = {}
+        """By partition: those that are under way."""
         self.configs: FrozenMap[str, FrozenMap[str, str]] = FrozenMap()
         """The settings that each topic has of its own, which the driver gave it."""
         self.placement: Placement
         """What roles know of names."""
-        self.config = config
+        self.config, self.group_config = config, group_config
         self._rules: dict[str, PartitionRules] = {}
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
@@ -92,6 +129,10 @@ class RunningCluster(FailingBrokers):
         """Return all that a broker keeps."""
         return self._states[broker]
 
+    def may_differ(self, p: str) -> bool:
+        """Say whether replicas of a partition need not agree: it may be led, or was, by one that lacks records."""
+        return p in self._lossy or self._rules[p].unclean_leader_election_enable
+
     def log_on(self, p: str, broker: str) -> PartitionLog:
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
         found: PartitionLog = self._states[broker][LEADER[p]].log
@@ -121,6 +162,11 @@ class RunningCluster(FailingBrokers):
         caches = (self._states[self.leader(p)][COORDINATOR[p]].cache for p in self.placement.transaction_partitions)
         return {tid: cached for cache in caches for tid, cached in cache.transactions.items()}
 
+    def entry(self, tid: str) -> TransactionMetadata | None:
+        """Return what is in the log of a transactional id."""
+        cached = self.coordinator(tid).transactions.get(tid)
+        return None if cached is None else cached.metadata
+
     @property
     def entries(self) -> dict[str, TransactionMetadata]:
         """Return what is in the log of each transactional id."""
@@ -129,9 +175,18 @@ class RunningCluster(FailingBrokers):
     @property
     def served(self) -> dict[str, PartitionLog]:
         """Return the log of each partition but those of transactions, as the leader has it that serves it."""
-        led = ((p, self.leader(p)) for p in (*self.partitions, OFFSETS_PARTITION))
-        states = ((p, self._states[b][LEADER[p]]) for p, b in led if b not in self.down)
-        return {p: state.log for p, state in states if state.serves}
+        found = ((p, self.served_log(p)) for p in (*self.partitions, OFFSETS_PARTITION))
+        return {p: log for p, log in found if log is not None}
+
+    def is_read(self, p: str) -> bool:
+        """Say whether there is such a partition of a topic of clients, or of the offsets topic."""
+        return p in self._replicas and topic_of(p) != TRANSACTION_TOPIC
+
+    def served_log(self, p: str) -> PartitionLog | None:
+        """Return the log of a partition as the leader has it; None if it does not serve it."""
+        b = self.leader(p)
+        state = None if b in self.down else self._states[b][LEADER[p]]
+        return state.log if state is not None and state.serves else None
 
     @property
     def marking(self) -> frozenset[str]:
@@ -152,7 +207,7 @@ class RunningCluster(FailingBrokers):
         cached = cache.transactions[tid]
         aged = attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, producer_epoch=epoch))
         after = attrs.evolve(cache, transactions=cache.transactions.set(tid, aged))
-        self._states[b] = self._states[b].put(part, attrs.evolve(mine, cache=after))
+        self._keep(b, self._states[b].put(part, attrs.evolve(mine, cache=after)))
 
     # What comes from outside.
 
@@ -171,6 +226,7 @@ class RunningCluster(FailingBrokers):
         for index, p in enumerate(made):
             self._place(p, assigned.get(index), factor, rules)
         self.topics = self.topics.set(topic, partitions)
+        self._identify(topic)
         self.configs = self.configs.set(topic, FrozenMap(configs))
         self._compose()
         for b in sorted(self.fenced) if self.is_replicated else ():
@@ -193,7 +249,9 @@ class RunningCluster(FailingBrokers):
         gone = tuple(p for p in self.partitions if topic_of(p) == topic)
         for p in gone:
             del self._replicas[p], self._rules[p]
+            self.reassignments.pop(p, None)
         self.topics, self.configs = self.topics.without(topic), self.configs.without(topic)
+        del self.topic_names[self.topic_ids.pop(topic)]
         self.deleted += gone
         self.held = [m for m in self.held if not (isinstance(m, PartitionMessage) and m.partition in gone)]
         self._compose()
@@ -209,10 +267,54 @@ class RunningCluster(FailingBrokers):
         self.configs = self.configs.set(topic, FrozenMap(configs))
         for p in self.partitions:
             if topic_of(p) == topic:
-                self._rule(p, rules)
+                self._rules[p] = rules
         self._compose()
 
+    def reassign(self, p: str, target: tuple[str, ...] | None) -> Error:
+        """Let a partition have other replicas: new ones join, and old ones go once these are in sync (KIP-455).
+
+        None ends that, where it is under way: the partition keeps the replicas that it had.
+        """
+        under_way = self.reassignments.pop(p, None)
+        if target is None and under_way is None:
+            return Error.NO_REASSIGNMENT_IN_PROGRESS
+        original = self._replicas[p] if under_way is None else under_way.original
+        move = Reassignment(original, original if target is None else target)
+        if move.adding <= frozenset(self.in_sync(p)):
+            self._host(p, move.target)
+        else:
+            self.reassignments[p] = move
+            self._host(p, move.replicas)
+        return Error.NONE
+
+    def _settle(self, sent: Iterable[Message]) -> None:
+        """Let brokers come to rest, and complete reassignments whose new replicas are in sync."""
+        super()._settle(sent)
+        done = [p for p, move in self.reassignments.items() if move.adding <= frozenset(self.in_sync(p))]
+        for p in done:
+            if (move := self.reassignments.pop(p, None)) is not None:
+                self._host(p, move.target)
+
+    def _host(self, p: str, replicas: tuple[str, ...]) -> None:
+        """Let these brokers, and no others, have a replica of a partition."""
+        before, self._replicas[p] = self._replicas[p], replicas
+        if before == replicas:
+            return
+        self._compose()
+        if not frozenset(before) <= frozenset(replicas):
+            self._announce(self._controller().reassigned(self._states[CONTROLLER], p))
+        joining = tuple(b for b in replicas if b not in before)
+        self._announce(self._controller().joined(self._states[CONTROLLER], p, joining))
+        self._ask_again()
+
     # How it is made.
+
+    def _identify(self, topic: str) -> None:
+        """Give a topic an id that no other one has or had; as of `Uuid.randomUuid`, its text begins with no dash."""
+        self._made += 1
+        digest = hashlib.sha256(f"{self._made} {topic}".encode()).digest()
+        topic_id = UUID(bytes=bytes((digest[0] & 0x7F, *digest[1:16])), version=4)
+        self.topic_ids[topic], self.topic_names[topic_id] = topic_id, topic
 
     def _place(
         self, p: str, replicas: tuple[str, ...] | None = None, factor: int = -1, rules: PartitionRules | None = None
@@ -222,11 +324,7 @@ class RunningCluster(FailingBrokers):
             first = len(self._replicas) % len(self.brokers)
             replicas = in_turn(self.brokers, first, self.factor if factor == -1 else factor)
         self._replicas[p] = replicas
-        self._rule(p, rules or PartitionRules(self.replication.min_insync_replicas))
-
-    def _rule(self, p: str, rules: PartitionRules) -> None:
-        least = min(rules.min_insync_replicas, len(self._replicas[p]))
-        self._rules[p] = attrs.evolve(rules, min_insync_replicas=least)
+        self._rules[p] = rules or PartitionRules(self.replication.min_insync_replicas)
 
     def _compose(self) -> None:
         """Make the brokers for the partitions that there are; what they kept, they keep."""
@@ -235,7 +333,8 @@ class RunningCluster(FailingBrokers):
         own = tuple(p for p in self._replicas if p not in inner)
         self.placement = placement = Placement(names, (), (), (), own, (), inner[1:])
         roles = {b: roles_of(b, self.version, placement, times_out=True, block_size=BLOCK_SIZE,
-                             record_times=self.record_times, config=self.config) for b in names}
+                             record_times=self.record_times, config=self.config, group_config=self.group_config)
+                 for b in names}
         if not self.is_replicated:
             led = placement.all_partitions
             held = dict.fromkeys(led, Records(leader_epoch=0, epoch_starts=((0, 0),)))
@@ -243,24 +342,37 @@ class RunningCluster(FailingBrokers):
         else:
             hosts = {p: self._replicas[p] for p in placement.all_partitions}
             settings = {"disk": "flushed", "election": "elr" if self.version.keeps_eligible_leaders else "clean"}
-            rules = {p: self._rules[p] for p in hosts}
+            rules = {p: attrs.evolve(rule, min_insync_replicas=min(rule.min_insync_replicas, len(hosts[p])))
+                     for p in hosts if (rule := self._rules[p])}
             least = {p: rules[p].min_insync_replicas for p in hosts}
-            controller = FailoverController(hosts, names, settings["election"], rules)
+            epochs = {b: before[b][METADATA].broker_epoch for b in names if b in before}
+            controller = FailoverController(hosts, names, settings["election"], rules, epochs)
             actors, self._states = with_replicated_logs(roles, rules_of(hosts, least, settings), controller, settings)
         self._actors = {each.name: each for each in actors}
         for name, state in before.items():
-            self._states[name] = carried_over(state, self._states[name])
+            after = carried_over(state, self._states[name])
+            if self.is_replicated and name != CONTROLLER:
+                after = after.put_all(blank(before[CONTROLLER], state, after))
+            self._states[name] = after
+        self._rested, self._timers = {}, {}
+        self.stirred.update(self._replicas)
         for name in names:
             self._tell_time(name)
         self._settle(())
 
+
+def blank(controller: Local, before: Local, after: Local) -> dict[Part[ReplicaState], ReplicaState]:
+    """Return replicas of partitions that were there before, for a broker that had none of them: they are empty."""
+    made = ReplicaState(broker_epoch=after[METADATA].broker_epoch)
+    return {part: made for part in after if part.index[0] == REPLICA.name and part not in before
+            and PARTITION[part.index[-1]] in controller}
+
+
 def carried_over(before: Local, after: Local) -> Local:
     """Return a state of more or fewer partitions with what another one kept."""
-    for part in before:
-        if part in after and part is not METADATA:
-            after = after.put(part, before[part])
+    after = after.put_all({part: before[part] for part in before if part in after and part is not METADATA})
     if METADATA in before:
         metadata, fresh = before[METADATA], after[METADATA].known
         there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
         after = after.put(METADATA, attrs.evolve(metadata, known=there))
-    return after
+    return after.folded()

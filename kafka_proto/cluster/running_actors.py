@@ -6,7 +6,7 @@ Nothing here knows I/O, chance or a clock: the driver says what time it is.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self, TypeGuard
 
@@ -18,6 +18,7 @@ from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.messages import Request, Response
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
 from kafka_proto.broker.parts import CONNECTIONS, METADATA, LeaderAndEpoch, known
+from kafka_proto.broker.roles import Role
 from kafka_proto.requests import Error
 
 MOST_MESSAGES = 100_000
@@ -32,6 +33,19 @@ REPLICA_LAG_MS = 500
 """How long a follower may hold up the high watermark; Kafka's `replica.lag.time.max.ms` is 30,000."""
 Pair = frozenset[str]
 """Two brokers."""
+
+
+@attrs.define
+class BrokerTimers:
+    """The armed timers of a broker in a state, by role or partition of its log."""
+
+    local: Local
+    by_source: Mapping[Role | str, Mapping[str, int | None]]
+    armed: Mapping[str, int | None] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.by_source = {source: timers for source, timers in self.by_source.items() if timers}
+        self.armed = {timer: at for timers in self.by_source.values() for timer, at in timers.items()}
 
 
 class RunningActors:
@@ -63,6 +77,12 @@ class RunningActors:
         self._actors: dict[str, Actor[Local]] = {}
         self._states: dict[str, Local] = {}
         self._armed: dict[tuple[str, str], int] = {}
+        self._timers: dict[str, BrokerTimers] = {}
+        self._rested: dict[str, Local] = {}
+        """The states in which actors had nothing to do of their own accord, with failures as in `_failed`."""
+        self._failed: tuple[frozenset[Any], ...] = ()
+        self.stirred: set[str] = set()
+        """Partitions, and names of other parts of states, that changed since the driver emptied it."""
         self._unanswered: dict[tuple[str, int], str] = {}
         """What brokers have taken of each other and not answered: by asker and correlation id, the broker asked."""
 
@@ -119,7 +139,7 @@ class RunningActors:
 
     def _tell_time(self, name: str) -> None:
         local = self._states[name]
-        self._states[name] = local.put(METADATA, attrs.evolve(local[METADATA], clock=self.now))
+        self._states[name] = local.put(METADATA, attrs.evolve(local[METADATA], clock=self.now)).folded()
 
     def _ask_again(self) -> None:
         """Let all actors ask again what was not answered: leaders may have changed, and messages may be lost."""
@@ -140,7 +160,14 @@ class RunningActors:
 
     def _became(self, name: str, local: Local) -> None:
         self.changes += local is not self._states[name]
-        self._states[name] = local
+        self._keep(name, local)
+
+    def _keep(self, name: str, local: Local) -> None:
+        """Let an actor have a state, and note what changed of it."""
+        before = self._states[name]
+        if local is not before:
+            self.stirred.update(part.index[-1] for part in local.touched(before))
+            self._states[name] = local.folded()
 
     def _fire(self, name: str, timer: str) -> None:
         """Do what an armed timer makes a broker do; if it is about several followers, go on until it has none."""
@@ -160,7 +187,7 @@ class RunningActors:
         for name in self.brokers:
             if name in self.absent or name in self.paused:
                 continue
-            for timer, at in self._broker(name).deadlines(self._states[name]).items():
+            for timer, at in self._timers_of(name).items():
                 if at is None:
                     since = armed[name, timer] = self._armed.get((name, timer), self.now)
                     at = self._due(name, timer, since)
@@ -168,6 +195,19 @@ class RunningActors:
                     found.append((at, name, timer))
         self._armed = armed
         return found
+
+    def _timers_of(self, name: str) -> Mapping[str, int | None]:
+        """Return the armed timers of a broker; those of parts of its state that did not change are known."""
+        local, broker, known = self._states[name], self._broker(name), self._timers.get(name)
+        if known is None:
+            known = BrokerTimers(local, {source: broker.armed(local, source) for source in broker.timed.values()})
+        elif known.local is not local:
+            changed = {source for part in local.touched(known.local) if (source := broker.timed.get(part)) is not None}
+            known = BrokerTimers(local, {
+                **known.by_source, **{source: broker.armed(local, source) for source in changed}}) if changed else (
+                attrs.evolve(known, local=local))
+        self._timers[name] = known
+        return known.armed
 
     def _due(self, name: str, timer: str, since: int) -> int | None:
         """Return when a timer that has no time of its own is due: so long after it was armed, or never."""
@@ -196,6 +236,9 @@ class RunningActors:
     def _settle(self, sent: Iterable[Message]) -> None:
         """Deliver what was sent, and all that follows, until nothing is on its way and no actor has anything to do."""
         ahead, delivered = deque(sent), 0
+        failed = (self.down, self.paused, self.cut_off, self.links)
+        if failed != self._failed:
+            self._failed, self._rested = failed, {}
         while True:
             while ahead:
                 delivered += 1
@@ -203,7 +246,7 @@ class RunningActors:
                     raise RuntimeError(f"the brokers do not come to rest after {MOST_MESSAGES:,} messages")
                 ahead.extend(self._delivered(ahead.popleft()))
             for name in self._actors:
-                turn = next((turn for turn in self._steps(name) if not self._expands_to_the_silent(turn)), None)
+                turn = self._own_turn(name)
                 if turn is not None:
                     self._became(name, turn.local)
                     ahead.extend(turn.sent)
@@ -211,8 +254,16 @@ class RunningActors:
             else:
                 return
 
-    def _steps(self, name: str) -> Iterable[Turn[Local]]:
-        return () if name in self.absent or name in self.paused else self._actors[name].step(self._states[name])
+    def _own_turn(self, name: str) -> Turn[Local] | None:
+        """Return what an actor does of its own accord, None if there is nothing, as in the state in which it rests."""
+        local, rested, actor = self._states[name], self._rested.get(name), self._actors[name]
+        if rested is local or name in self.absent or name in self.paused:
+            return None
+        steps = actor.step(local, rested) if isinstance(actor, Broker) else actor.step(local)
+        turn = next((turn for turn in steps if not self._expands_to_the_silent(turn)), None)
+        if turn is None:
+            self._rested[name] = local
+        return turn
 
     def _expands_to_the_silent(self, turn: Turn[Local]) -> bool:
         """Say whether a leader would let a follower into its ISR that it does not hear: Kafka's does so at a fetch."""

@@ -15,6 +15,7 @@ from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unkn
 from kafka_proto.addresses import address_of
 from kafka_proto.broker.versions import version_of
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
+from kafka_proto.conformance.junit import junit
 from kafka_proto.conformance.player import kind_of
 from kafka_proto.conformance.playing import (
     FEWEST_REPLICATED,
@@ -38,11 +39,18 @@ MOST_SHOWN = 20
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
     """Play the records of files and say which are equal. Exit code 1 where one differs."""
+    report = Path(options["--junit"]) if options["--junit"] else None
     if options["--record"] is not None:
+        if report is not None:
+            raise Refusal("--junit writes what differs, and --record compares nothing; leave one of them out")
         return _record(arguments, options, Path(options["--record"]))
     verdicts, said = _played_here(arguments, options) if options["--broker"] is None else _played_at(arguments, options)
     differing = [verdict for verdict in verdicts if not verdict.equal]
     data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
+    if report is not None:
+        from harness.record.files import write_atomically
+
+        write_atomically(report, junit(verdicts, said))
     text = "\n".join((*_table(verdicts), *said, *_differences(differing)))
     return Printed(text, data, 1 if differing else 0)
 
@@ -196,5 +204,6 @@ conformance = ProtocolCommand(
         CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
         CommandOption("--as", "RELEASE", "With --broker: play the records of this release, whatever the broker's."),
         CommandOption("--record", "FILE", "Write the broker's answers as records instead of comparing them."),
+        CommandOption("--junit", "FILE", "Write the verdicts as JUnit's XML, too."),
     ),
 )

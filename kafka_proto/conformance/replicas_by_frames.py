@@ -10,21 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.conformance.odd_batches import batch_of
-from kafka_proto.conformance.player import LEVELS, Symbols
+from kafka_proto.conformance.messages import TOPIC, MessageWriter
 from kafka_proto.conformance.replicas import CONFIGURED, NO_ID, STARTED_MS, BrokersInProcess, marker
 from kafka_proto.conformance.replicated import MOST_MS, STEP_MS, ReplicatedPlayer, Row
-from kafka_proto.conformance.requests import TOPIC
 from kafka_proto.conformance.verbatim import api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
-from kafka_proto.gateway.host import Arrived, Close, Ended, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Input, Settings
+from kafka_proto.gateway.connection import read_response
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Close, Ended, Injected, Input, Opened, Passed, Settings, Write
 from kafka_proto.gateway.records import MARKER_VALUE, read_records, split
 from kafka_proto.log import RecordBatch
 
-MOST = 2**20
 CREATE_TOPICS_VERSION = 5
 
 
@@ -33,50 +31,10 @@ def play_by_frames(record: Mapping[str, Any], version: BrokerVersion) -> list[Ro
     return ReplicatedPlayer(BrokersByFrames(record, version)).play(record)
 
 
-class WireMessages:
-    """Requests and responses of records as messages of the wire."""
+class WireMessages(MessageWriter):
+    """Requests and responses of records of clusters as messages of the wire."""
 
-    symbols: Symbols
-    now_ms: int
-    """The time stamp of records."""
-
-    def named(self, transactional_id: str | None) -> str | None:
-        """Return the transactional id that a record means."""
-        raise NotImplementedError
-
-    def message(self, api: str, f: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the message of a record's request."""
-        owner = {"transactional_id": self.named(f.get("transactional_id")), "producer_epoch": f.get("producer_epoch"),
-                 "producer_id": self.symbols.producer_id(f.get("producer_id", -1))}
-        epochs = {name: f[name] for name in ("current_leader_epoch", "last_fetched_epoch") if name in f}
-        match api:
-            case "Produce":
-                batch = batch_of({**f, "bytes": {}}, owner, self.now_ms)
-                return {"transactional_id": owner["transactional_id"], "acks": f["acks"], "timeout": f["timeout"],
-                        "topic_data": _topics("partition_data", {"index": 0, "records": batch})}
-            case "Fetch":
-                wanted = {"partition": 0, "fetch_offset": f["fetch_offset"], "partition_max_bytes": MOST, **epochs}
-                return {"max_wait": 0, "min_bytes": 0, "max_bytes": MOST, "session_epoch": -1,
-                        "isolation_level": LEVELS.index(f["isolation_level"]),
-                        "topics": _topics("partitions", wanted, name="topic")}
-            case "ListOffsets":
-                return {"replica_id": -1, "isolation_level": LEVELS.index(f["isolation_level"]), "topics": _topics(
-                    "partitions", {"partition_index": 0, "timestamp": f["timestamp"], **epochs})}
-            case "OffsetForLeaderEpoch":
-                return {"replica_id": -1, "topics": _topics(
-                    "partitions", {"partition": 0, "leader_epoch": f["leader_epoch"], **epochs}, name="topic")}
-            case "InitProducerId":
-                return {**owner, "transaction_timeout": f["transaction_timeout"]}
-            case "EndTxn":
-                return {**owner, "committed": f["committed"]}
-            case "AddPartitionsToTxn":
-                one = {**owner, "topics": _topics("partitions", *f["partitions"])}
-                return {f"v3_and_below_{key}": value for key, value in one.items()}
-            case "DescribeTransactions":
-                return {"transactional_ids": (owner["transactional_id"],)}
-            case "DescribeProducers":
-                return {"topics": _topics("partition_indexes", *f["partitions"])}
-        raise KeyError(api)
+    topic = TOPIC
 
     def read(self, api: str, found: Mapping[str, Any]) -> Any:
         """Return a response as a record has it."""
@@ -95,8 +53,7 @@ class WireMessages:
                         {"producer_id": self.symbols.producer_name(txn["producer_id"]),
                          "first_offset": txn["first_offset"]} for txn in listed],
                     "records": list(self._read_rows(row["records"])),
-                    "diverging_epoch": None if not isinstance(end, Mapping) else {
-                        "epoch": end["epoch"], "end_offset": end["end_offset"]}, "current_leader": None}
+                    "diverging_epoch": None if end["epoch"] < 0 else end, "current_leader": None}
             case "ListOffsets" | "OffsetForLeaderEpoch":
                 (row,) = found["topics"][0]["partitions"]
                 return {"error": NAMES[row["error_code"]], **{
@@ -182,8 +139,7 @@ class BrokersByFrames(BrokersInProcess, WireMessages):
     def send(
         self, to: str, api: str, version: int, fields: Mapping[str, Any], shown: tuple[str, ...] = ()
     ) -> Callable[[], Any]:
-        message = self.message(api, fields)
-        connection = self._sent(to, api, version, message)
+        connection = self._sent(to, api, version, self.message(api, version, fields))
         return lambda: self.read(api, self._answered(connection, api, version))
 
     def _take(self, given: Input) -> None:
@@ -217,7 +173,3 @@ class BrokersByFrames(BrokersInProcess, WireMessages):
             return []
         ((_, texts),) = batches(batch.records[0].data)
         return texts
-
-
-def _topics(inner: str, *rows: Any, name: str = "name") -> tuple[dict[str, Any], ...]:
-    return ({name: TOPIC, inner: rows},)

@@ -13,14 +13,15 @@ from functools import partial
 from typing import Any
 
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.conformance.odd_batches import batch_of
-from kafka_proto.conformance.player import LEVELS, ClusterMarkers, HeldMarkers, Player, Wait
+from kafka_proto.conformance.messages import TOPIC, Fields, MessageWriter
+from kafka_proto.conformance.player import ClusterMarkers, HeldMarkers, Player, Wait
 from kafka_proto.conformance.verbatim import Verbatim, api_key, batches
 from kafka_proto.errors import NAMES
-from kafka_proto.gateway.client import is_unanswered, read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
-from kafka_proto.gateway.host import Arrived, Close, Host, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Output, Settings
+from kafka_proto.gateway.connection import is_unanswered, read_response
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Close, Opened, Output, Passed, Settings, Write
 from kafka_proto.gateway.offer import LIST_OFFSETS
 from kafka_proto.requests import partition_name
 
@@ -29,10 +30,7 @@ Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
 PAUSE_MS = 50
 MOST_PAUSES = 600
 """While something has to happen at the broker by itself, such as a time-out."""
-Fields = Mapping[str, Any]
-TOPIC = "T"
 TIDS = "tid-"
-MOST = 2**20
 LATEST = -1
 NESTED = (
     "responses", "partition_responses", "results_by_transaction", "topic_results", "results_by_topic_v3_and_below",
@@ -45,7 +43,7 @@ OF_THE_WHOLE = ("AddPartitionsToTxn", "OffsetFetch")
 """Whose response has a code besides those of its rows."""
 
 
-class Situation(Player):
+class Situation(Player, MessageWriter):
     """Plays a record over the wire; `name` is in all names, so that no other situation has them."""
 
     def __init__(self, ask: Ask, wait: Wait, name: str, now_ms: int = 0, markers: HeldMarkers | None = None) -> None:
@@ -54,6 +52,7 @@ class Situation(Player):
         self.now_ms = now_ms
         """The time stamp of records: a real broker begins a segment at a marker that is far from it."""
         self._prefix = f"{name}."
+        self.topic = self._prefix + TOPIC
         self._verbatim = Verbatim(self._prefix, now_ms, self.symbols)
 
     def play(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -68,7 +67,7 @@ class Situation(Player):
         return self._verbatim.shown(self._ask(api_key(api, version), version, self._verbatim.written(message)))
 
     def ask(self, api: str, version: int, fields: Fields) -> Callable[[str], Any]:
-        message = MESSAGES[api](self, version, fields)
+        message = self.message(api, version, fields)
         found = self._ask(api_key(api, version), version, message)
         if api == "CreateTopics":
             while any(self._errors(fields["partitions"])) and self.wait():
@@ -102,21 +101,6 @@ class Situation(Player):
     def named(self, name: str | None) -> str | None:
         """Return a name of the record as it is here; none and the empty one are themselves."""
         return self._prefix + name if name else name
-
-    def owner(self, f: Fields) -> dict[str, Any]:
-        return {"transactional_id": self.named(f.get("transactional_id")),
-                "producer_id": self.symbols.producer_id(f.get("producer_id", -1)),
-                "producer_epoch": f.get("producer_epoch", -1)}
-
-    def member(self, f: Fields) -> dict[str, Any]:
-        return {"group_id": self.named(f["group_id"]), "member_id": self.symbols.member_id(f.get("member_id", "")),
-                "group_instance_id": f.get("group_instance_id")}
-
-    def topics(
-        self, inner: str, *partitions: Any, name: str = "name", topic: str | None = None
-    ) -> tuple[dict[str, Any], ...]:
-        """Return partitions of the situation's topic, or of one whose name it does not choose."""
-        return ({name: topic or self._prefix + TOPIC, inner: partitions},)
 
     def _field(self, api: str, found: Fields, field: str) -> Any:
         """Return a field of a response as a record has it."""
@@ -166,79 +150,6 @@ def innermost(message: Fields) -> list[Fields]:
     inner = [row for key in NESTED for part in message.get(key) or () if isinstance(part, Mapping)
              for row in innermost(part)]
     return inner or [message]
-
-
-def _add(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    one = {**s.owner(f), "topics": s.topics("partitions", *f["partitions"], topic=f.get("topic"))}
-    if version < 4:
-        return {f"v3_and_below_{key}": value for key, value in one.items()}
-    return {"transactions": ({**one, "verify_only": f.get("verify_only", False)},)}
-
-
-def _produce(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    """Produce a batch; with `also` more of them, each for the partition that it names."""
-    rows = ({**f, "bytes": {}, **row} for row in (f, *f.get("also", ())))
-    wanted = tuple({"index": row["partition"], "records": batch_of(row, s.owner(row), s.now_ms)} for row in rows)
-    return {"transactional_id": s.named(f.get("transactional_id")), "acks": f.get("acks", -1), "timeout": 10_000,
-            "topic_data": s.topics("partition_data", *wanted, topic=f.get("topic"))}
-
-
-def _offset(s: Situation, f: Fields) -> dict[str, Any]:
-    return {**s.member(f), "topics": s.topics("partitions", {
-        "partition_index": f["partition"], "committed_offset": f["offset"], "committed_metadata": ""})}
-
-
-def _fetch(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    wanted = {"partition": f["partition"], "fetch_offset": f["fetch_offset"], "partition_max_bytes": MOST}
-    return {"max_wait": 0, "min_bytes": 0, "max_bytes": MOST, "isolation_level": LEVELS.index(f["isolation_level"]),
-            "session_epoch": -1, "topics": s.topics("partitions", wanted, name="topic")}
-
-
-def _list_offsets(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    wanted = {"partition_index": f["partition"], "timestamp": f["timestamp"], "current_leader_epoch": -1}
-    return {"replica_id": -1, "isolation_level": LEVELS.index(f["isolation_level"]),
-            "topics": s.topics("partitions", wanted)}
-
-
-def _write_markers(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    return {"markers": ({
-        **s.owner(f), "coordinator_epoch": f["coordinator_epoch"], "transaction_result": f["committed"],
-        "transaction_version": f.get("transaction_version", 0),
-        "topics": s.topics("partition_indexes", *f["partitions"])},)}
-
-
-def _list(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    return {"state_filters": tuple(f["state_filters"]), "duration_filter": f.get("duration_filter", -1),
-            "producer_id_filters": tuple(map(s.symbols.producer_id, f["producer_id_filters"]))}
-
-
-MESSAGES: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {
-    "InitProducerId": lambda s, v, f: {**s.owner(f), "transaction_timeout": f["transaction_timeout"]},
-    "AddPartitionsToTxn": _add,
-    "AddOffsetsToTxn": lambda s, v, f: {**s.owner(f), "group_id": s.named(f["group_id"])},
-    "EndTxn": lambda s, v, f: {**s.owner(f), "committed": f["committed"]},
-    "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
-    "DeleteRecords": lambda s, v, f: {"timeout": 10_000, "topics": s.topics(
-        "partitions", {"partition_index": f["partition"], "offset": f["offset"]})},
-    "DescribeProducers": lambda s, v, f: {"topics": s.topics("partition_indexes", f["partition"])},
-    "TxnOffsetCommit": lambda s, v, f: {**s.owner(f), **_offset(s, f), "generation_id": f.get("generation_id", -1)},
-    "OffsetCommit": lambda s, v, f: {**_offset(s, f), "generation_id_or_member_epoch": f.get("generation", -1)},
-    "OffsetFetch": lambda s, v, f: {
-        "group_id": s.named(f["group_id"]), "require_stable": f.get("require_stable", False),
-        "topics": s.topics("partition_indexes", f["partition"])},
-    "JoinGroup": lambda s, v, f: {
-        **s.member(f), "session_timeout": 30_000, "rebalance_timeout": 30_000, "protocol_type": "consumer",
-        "protocols": ({"name": "range", "metadata": b""},)},
-    "SyncGroup": lambda s, v, f: {**s.member(f), "generation_id": f["generation"], "assignments": (
-        {"member_id": s.member(f)["member_id"], "assignment": b""},)},
-    "LeaveGroup": lambda s, v, f: s.member(f),
-    "DescribeTransactions": lambda s, v, f: {"transactional_ids": tuple(map(s.named, f["transactional_ids"]))},
-    "ListTransactions": _list,
-    "CreateTopics": lambda s, v, f: {"timeout": 10_000, "topics": ({
-        "name": s.named(TOPIC), "num_partitions": f["partitions"], "replication_factor": 1, "assignments": (),
-        "configs": ()},)},
-    "DeleteTopics": lambda s, v, f: {"topic_names": (s.named(TOPIC),), "timeout": 10_000},
-}
 
 
 FIRST_MS = 1_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -20,18 +20,19 @@ from kafka_proto.gateway.observed import (
     NOBODY,
     AcknowledgedBatch,
     Heard,
+    LastRead,
     Ledger,
     Observed,
     Phase,
     Reading,
     producer_of,
 )
-from kafka_proto.gateway.records import read_header, split
+from kafka_proto.gateway.records import BatchHeader, read_header, split
 from kafka_proto.log import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
 
-Entries = Mapping[str, TransactionMetadata]
-"""What coordinators have of each transactional id."""
+Entries = Callable[[str], TransactionMetadata | None]
+"""Returns what its coordinator has of a transactional id."""
 FENCED = {BY_NAME[name].number: name for name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")}
 READ_COMMITTED = 1
 ALL = -1
@@ -78,11 +79,14 @@ def _added(seen: Observed, request: WireRequest, transaction: str, response: Fie
 
 
 def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) -> Observed:
+    owner = producer_of(request)
+    return seen if owner is None or error not in FENCED else fenced(seen, owner, error, entries)
+
+
+def fenced(seen: Observed, owner: tuple[str, int, int], error: int, entries: Entries) -> Observed:
     """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
-    if error not in FENCED or (owner := producer_of(request)) is None:
-        return seen
     tid, producer_id, epoch = owner
-    entry = entries.get(tid)
+    entry = entries(tid)
     if entry is None or (entry.producer_id == producer_id and entry.producer_epoch < epoch):
         return seen  # no client was given that epoch
     known = ((entry.producer_id, entry.producer_epoch),)
@@ -90,39 +94,58 @@ def _fenced(seen: Observed, request: WireRequest, error: int, entries: Entries) 
         tid, FENCED[error], (producer_id, epoch), known))
 
 
-def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    """P4 and P9: the records that a reader of committed records is sent. And what each reader has got."""
-    committed = request.message["isolation_level"] == READ_COMMITTED
+@attrs.frozen
+class ReadRecords:
+    """What a reader is sent of a partition."""
+
+    batches: tuple[BatchHeader, ...]
+    last_stable_offset: int
+    aborted: frozenset[tuple[int, int]]
+    """Producer ids and first offsets, as listed."""
+    is_committed: bool
+    """Whether it reads committed records only."""
+
+
+def reads(request: WireRequest, response: Fields) -> Iterator[tuple[str, ReadRecords]]:
+    """Yield what a response has for a reader, by partition."""
+    is_committed = request.message["isolation_level"] == READ_COMMITTED
     for topic in response["responses"]:
         for partition in topic["partitions"]:
             if partition["records"]:
-                name = partition_name(topic["topic"], partition["partition_index"])
-                seen = _reading(seen, request.client_id or NOBODY, name, partition["records"], committed)
-                seen = _read(seen, name, partition) if committed else seen
+                listed = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
+                yield partition_name(topic["topic"], partition["partition_index"]), ReadRecords(
+                    tuple(map(read_header, split(partition["records"]))), partition["last_stable_offset"],
+                    frozenset(listed), is_committed)
+
+
+def _fetched(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
+    """P4 and P9; what each reader has got is noted, and for R5 the furthest that any of them has."""
+    for name, got in reads(request, response):
+        last, known = got.batches[-1], seen.reads.get(name)
+        if known is None or known.offset < last.base_offset:
+            seen = attrs.evolve(seen, reads=seen.reads.set(name, LastRead(last.base_offset, last.crc)))
+        seen = read(_reading(seen, request.client_id or NOBODY, name, got), name, got)
     return seen
 
 
-def _reading(seen: Observed, client: str, name: str, data: bytes, committed: bool) -> Observed:
-    headers = [read_header(batch) for batch in split(data)]
-    if not headers:
-        return seen
-    first, end = headers[0].base_offset, headers[-1].base_offset + headers[-1].last_offset_delta + 1
+def _reading(seen: Observed, client: str, name: str, got: ReadRecords) -> Observed:
+    first, last = got.batches[0].base_offset, got.batches[-1]
+    end = last.base_offset + last.last_offset_delta + 1
     mine = seen.reading.get(client, FrozenMap())
-    known = mine.get(name, Reading(first, end, committed))
-    now = Reading(min(known.first, first), max(known.end, end), committed)
+    known = mine.get(name, Reading(first, end, got.is_committed))
+    now = Reading(min(known.first, first), max(known.end, end), got.is_committed)
     return attrs.evolve(seen, reading=seen.reading.set(client, mine.set(name, now)))
 
 
-def _read(seen: Observed, name: str, partition: Fields) -> Observed:
-    listed = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
+def read(seen: Observed, name: str, got: ReadRecords) -> Observed:
+    """P4 and P9: the records that a reader of committed records is sent."""
     ledger = seen.ledgers.get(name, Ledger())
-    for data in split(partition["records"]):
-        batch = read_header(data)
+    for batch in got.batches if got.is_committed else ():
         is_transactional = batch.is_transactional and not batch.is_control and batch.producer_id >= 0
         sent = (_sent(ledger, batch.producer_id, batch.base_offset),) if is_transactional else ()
         seen = violated(seen, "ReadBound", guarantees.read_bound(
             f"a reader of committed records of {name}", batch.base_offset + batch.last_offset_delta,
-            partition["last_stable_offset"], listed, ((name, record, span) for record, span in sent)))
+            got.last_stable_offset, got.aborted, ((name, record, span) for record, span in sent)))
         for record, span in sent:
             if span.marker is not Marker.ABORT:
                 committed = () if span.marker is None else (span.cause,)

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from kafka_proto.gateway import codec
-from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE
+from kafka_proto.gateway.connection import is_unanswered, read_response
+from kafka_proto.gateway.offer import API_VERSIONS
 
 CLIENT_ID = "test"
 
@@ -21,20 +22,6 @@ def request_bytes(
     if codec.has_flexible_header("request", api, version):
         codec.write_varint(out, 0)
     return codec.framed(bytes(out) + codec.write_message("request", api, version, message))
-
-
-def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, Any], int]:
-    """Return correlation id, fields, and how many bytes are left of a response. Raises Malformed."""
-    source = codec.Source(frame)
-    correlation_id = int.from_bytes(source.take(4), "big", signed=True)
-    if api != API_VERSIONS and codec.has_flexible_header("response", api, version):
-        source.take(1)
-    return correlation_id, codec.read_message("response", api, version, source), source.left
-
-
-def is_unanswered(api: int, message: codec.Fields) -> bool:
-    """Say whether a broker leaves a request without an answer."""
-    return api == PRODUCE and message["acks"] == 0
 
 
 class Client:
@@ -57,6 +44,11 @@ class Client:
 
         If the broker closes the connection instead, the next request is sent on another one.
         """
+        frame = self.frame(api, version, message)
+        return read_response(frame, api, version)[1] if frame else {}
+
+    def frame(self, api: int, version: int, message: codec.Fields) -> bytes:
+        """Send a request, and return its response as the frame that came."""
         self._asked += 1
         if self._socket.fileno() < 0:
             self._socket = socket.create_connection(*self._where)
@@ -64,9 +56,8 @@ class Client:
             self._socket.sendall(request_bytes(api, version, message, self._asked))
             if is_unanswered(api, message):
                 self.ask(API_VERSIONS, 0, {})
-                return {}
-            size = int.from_bytes(self._take(codec.SIZE), "big")
-            return read_response(self._take(size), api, version)[1]
+                return b""
+            return self._take(int.from_bytes(self._take(codec.SIZE), "big"))
         except ConnectionError:
             self._socket.close()
             raise

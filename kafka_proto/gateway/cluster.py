@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,15 +17,22 @@ import attrs
 import trio
 
 from harness.model import FrozenMap, Refusal
+from kafka_proto.addresses import address_of
+from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.apis.topics import LEGAL_NAME
+from kafka_proto.gateway.applications import declared
 from kafka_proto.gateway.configs import with_configs
+from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.injected_errors import no_answer
+from kafka_proto.gateway.known_bugs import check, explained
 from kafka_proto.gateway.offer import LEVELS
-from kafka_proto.gateway.plans import no_request, read_plan
+from kafka_proto.gateway.plans import no_request, not_before_others, read_plan
+from kafka_proto.gateway.proxy import ProxyHost
+from kafka_proto.gateway.proxying import proxying
 from kafka_proto.gateway.recording import Recording
-from kafka_proto.gateway.server import Seen, Server, serving
+from kafka_proto.gateway.server import Seen, Server, Serving, serving
 
 T = TypeVar("T")
 NEWEST = "4.4.0"
@@ -72,7 +79,9 @@ class KafkaCluster:
     `num_partitions` is for topics that clients make without saying how many; `replication_factor` is by default three,
     or as many as there are brokers. `config` are settings of brokers by Kafka's names, as
     `{"broker.session.timeout.ms": "3000"}`. `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1
-    at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises
+    at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of a scenario, as `late-end`.
+    `exactly_once` declares applications, as `orders to payments group=billing by=key`; `allow` names known bugs of
+    clients that fail no test, as `KAFKA-17754`. Raises
     OSError if no port is free, ValueError for an unknown release, level or setting, Refusal for impossible topics,
     numbers of brokers or of partitions, or plans.
     """
@@ -80,7 +89,8 @@ class KafkaCluster:
     def __init__(
         self, topics: Mapping[str, int] | None = None, *, release: str = NEWEST, transaction_version: int | None = None,
         brokers: int = 1, num_partitions: int = 1, replication_factor: int | None = None, min_insync_replicas: int = 1,
-        config: Mapping[str, str] = FrozenMap(), faults: str = "", seed: int = 0,
+        config: Mapping[str, str] = FrozenMap(), faults: str = "", seed: int = 0, exactly_once: str = "",
+        allow: str | Iterable[str] = (),
     ) -> None:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
         _check("brokers", brokers, inputs.MOST_BROKERS)
@@ -90,7 +100,8 @@ class KafkaCluster:
         _check("min_insync_replicas", min_insync_replicas, factor)
         self._settings = with_configs(inputs.Settings(
             release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
-            min_insync_replicas=min_insync_replicas), config)
+            min_insync_replicas=min_insync_replicas, applications=declared(exactly_once) if exactly_once else None),
+            config)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses an unknown release or level, before anything is started
         self.seed = seed
@@ -99,14 +110,16 @@ class KafkaCluster:
         self._ready = threading.Event()
         self._failed: BaseException | None = None
         self._holds: dict[int, threading.Event] = {}
-        self._host: Host
+        self._host: Front
         self._recording: Recording
         self._server: Server
         self._token: trio.lowlevel.TrioToken
         self._stop: trio.Event
         self._tasks: trio.Nursery
         self._is_over = False
-        self._allowed: tuple[str, ...] = ()
+        self._expected: tuple[str, ...] = ()
+        self.allow = check(allow)
+        """Issues of known bugs."""
         self.bootstrap_servers = ""
         """The address of the brokers in the form that clients want."""
 
@@ -143,12 +156,14 @@ class KafkaCluster:
 
     async def _serve(self) -> None:
         self._token, self._stop = trio.lowlevel.current_trio_token(), trio.Event()
-        async with serving(self._settings, self._topics, self._watch, self._plan) as (
-            self._server, self._tasks, self.bootstrap_servers):
+        async with self._serving() as (self._server, self._tasks, self.bootstrap_servers):
             self._ready.set()
             await self._stop.wait()
 
-    def _watch(self, host: Host, started: inputs.Started) -> Seen:
+    def _serving(self) -> AbstractAsyncContextManager[Serving]:
+        return serving(self._settings, self._topics, self._watch, self._plan)
+
+    def _watch(self, host: Front, started: inputs.Started | inputs.Fronted) -> Seen:
         self._host, self._recording = host, Recording(host, started)
         return self._see
 
@@ -165,7 +180,10 @@ class KafkaCluster:
         return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
 
     def _begin(self, kind: inputs.FaultKind, **what: Any) -> Fault:
-        if kind in inputs.OF_REQUESTS and (wrong := no_request(what["request"], self._settings)) is not None:
+        offer = self._host.offer
+        if kind in inputs.OF_REQUESTS and (wrong := no_request(what["request"], offer)) is not None:
+            raise ValueError(wrong)
+        if offer.is_of_others and (wrong := not_before_others(kind, what.get("other", 0))) is not None:
             raise ValueError(wrong)
         if kind == "answer" and (wrong := no_answer(what["request"], what["error"])) is not None:
             raise ValueError(wrong)
@@ -230,42 +248,55 @@ class KafkaCluster:
         """Let a broker take nothing, until the fault ends. After a while others lead, of which it hears last."""
         return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
 
+    def slow_disk(self, broker: str, for_ms: int | None = None) -> Fault:
+        """Let a broker's disk write no record until the fault ends; if the broker crashes before, they are lost."""
+        return self._begin("slow_disk", broker=self._broker(broker), for_ms=for_ms)
+
     def elect(self, partition: str = "") -> Fault:
         """Let the next broker lead a partition, as `orders-0`; without a name, each partition."""
         return self._begin("elect", partition=partition)
 
     def leader(self, partition: str) -> str:
         """Return the broker that leads a partition, as `orders-0`."""
-        return self.on_server(lambda server: self._host.cluster.leader(partition))
+        return self.on_server(lambda server: self._ours().leader(partition))
 
     def coordinator(self, transactional_id: str) -> str:
         """Return the broker that coordinates a transactional id."""
-        return self.on_server(lambda server: self._host.cluster.leader(
-            self._host.cluster.placement.transaction_partition(transactional_id)))
+        return self.on_server(lambda server: self._ours().leader(
+            self._ours().placement.transaction_partition(transactional_id)))
+
+    def _ours(self) -> RunningCluster:
+        if not isinstance(self._host, Host):
+            raise ValueError("who leads is not known in front of another cluster; ask its Admin")
+        return self._host.cluster
 
     def inject(self, plan: Iterable[inputs.TimedFault]) -> None:
         """Begin the faults of a plan at their times from now on, as those that are drawn by chance."""
         self.on_server(lambda server: self._tasks.start_soon(server.inject_later, tuple(plan)))
 
     def _broker(self, name: str) -> int:
-        known = {f"b{number}": number for number in self._settings.brokers}
+        known = {f"b{number}": number for number in self._host.settings.brokers}
         if name not in known:
             raise ValueError(f"there is no broker {name!r}; there are {', '.join(known)}")
         return known[name]
 
     def problems(self) -> dict[str, str]:
-        """Return the properties, of P1 to P11, that the session so far violates, with reasons."""
-        return self._host.problems() if self._is_over else self.on_server(lambda server: self._host.problems())
+        """Return the properties, of P1 to P12 and R1 to R6, that the session so far violates, with reasons."""
+        return self._host.problems() if self._is_over else self.on_server(lambda server: server.problems())
+
+    def explained(self) -> dict[str, str]:
+        """Return the violated properties that known bugs explain which the test allows, each with the issue."""
+        return explained(self.allow, self._host.software, self.problems())
 
     def expect(self, *properties: str) -> None:
         """Say which properties a test is about to see violated: these must be, when it ends, and no others."""
-        self._allowed = properties
+        self._expected = properties
 
     def verdict(self) -> str | None:
-        """Return what is wrong with the session, or None."""
-        problems = self.problems()
-        lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in self._allowed]
-        lines += [f"{name} was expected to be violated, but holds" for name in self._allowed if name not in problems]
+        """Return what is wrong with the session, or None; what was expected or allowed is not."""
+        problems, fine = self.problems(), {*self._expected, *self.explained()}
+        lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in fine]
+        lines += [f"{name} was expected to be violated, but holds" for name in self._expected if name not in problems]
         return "\n".join(lines) or None
 
     def write_trail(self, path: Path) -> str:
@@ -283,4 +314,29 @@ class KafkaCluster:
 
         self._end()
         return report.left(self._recording, path, next(
-            (name for name in self._host.problems() if name not in self._allowed), None))
+            (name for name in self._host.problems() if name not in (*self._expected, *self.explained())), None))
+
+
+class KafkaProxy(KafkaCluster):
+    """A proxy in front of another cluster: `with KafkaProxy("127.0.0.1:9092") as proxy: ...`.
+
+    Verbs and plans are those of `KafkaCluster`, but for what its brokers would have to do: `elect`, `shut_down`, and
+    to cut two from each other. What the session violates is known once it is stopped: then the logs are read. `port` is
+    that of the first broker, 0 for free ones. Raises Refusal if no broker answers.
+    """
+
+    def __init__(self, upstream: str, *, port: int = 0, faults: str = "", seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        self._settings = inputs.Settings(ports=(port,))
+        self._upstream, self._text = address_of(upstream, "upstream"), faults
+
+    def _serving(self) -> AbstractAsyncContextManager[Serving]:
+        return proxying(self._upstream, self._settings, self._watch, self._read)
+
+    def _read(self, proxy: ProxyHost) -> list[inputs.TimedFault]:
+        return read_plan(self._text, self.seed, proxy.settings, proxy.offer) if self._text else []
+
+    def unjudged(self) -> tuple[str, ...]:
+        """Say what could not be judged from outside."""
+        assert isinstance(self._host, ProxyHost)
+        return self._host.unjudged()

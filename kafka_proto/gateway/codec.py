@@ -18,7 +18,7 @@ from struct import error as StructError
 from typing import Any, Literal
 from uuid import UUID
 
-from kio.index import UnknownEntity, load_request_schema, load_response_schema
+from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 
 Fields = Mapping[str, Any]
 Kind = Literal["request", "response"]
@@ -225,9 +225,11 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> Field:
 
 
 def _plain(default: Any) -> Any:
-    """Return a default of kio's as the number of the wire."""
+    """Return a default of kio's as it is read from the wire."""
     if hasattr(default, "total_seconds"):
         return round(default.total_seconds() * 1000)
+    if dataclasses.is_dataclass(default):
+        return {field.name: _plain(getattr(default, field.name)) for field in dataclasses.fields(default)}
     return default
 
 
@@ -298,7 +300,7 @@ def has_version(api_key: int, version: int) -> bool:
     """Say whether requests of an API and version can be written."""
     try:
         return schema("request", api_key, version) is not None
-    except UnknownEntity:
+    except (UnknownAPIKey, UnknownEntity):
         return False
 
 

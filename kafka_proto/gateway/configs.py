@@ -13,35 +13,47 @@ from typing import Any
 
 import attrs
 
+from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS
 from kafka_proto.broker.failover import PartitionRules
+from kafka_proto.broker.group.settings import GroupConfig
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
 
-Check = Callable[[str], bool]
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
+"""Types of settings, as DescribeConfigs has them."""
+LOG_DIR = "/kafka-proto"
 LARGEST = 2**63 - 1
+LARGEST_INT = 2**31 - 1
 MIN_INSYNC, UNCLEAN, MAX_MESSAGE = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
 
 
-def number(lowest: int, highest: int = LARGEST) -> Check:
-    """Return what says whether a text is a whole number from one to another."""
-    return lambda text: re.fullmatch(r"-?[0-9]{1,19}", text) is not None and lowest <= int(text) <= highest
+@attrs.frozen(eq=False)
+class SettingType:
+    """A type of settings, and which texts are values of it."""
+
+    type: int
+    takes: Callable[[str], bool]
 
 
-def one_of(*values: str) -> Check:
-    return lambda text: text in values
+def number(lowest: int, highest: int = LARGEST) -> SettingType:
+    """Return the check for a whole number from one to another."""
+    return SettingType(LONG if highest > LARGEST_INT else INT, lambda text: (
+        re.fullmatch(r"-?[0-9]{1,19}", text) is not None and lowest <= int(text) <= highest))
 
 
-def listed(*values: str) -> Check:
-    """Return what says whether a text is some of the values, with commas between them."""
-    return lambda text: bool(text) and all(part.strip() in values for part in text.split(","))
+def one_of(*values: str) -> SettingType:
+    return SettingType(STRING, lambda text: text in values)
 
 
-def ratio(text: str) -> bool:
-    return re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None
+def listed(*values: str) -> SettingType:
+    """Return the check for some of the values, or none, with commas between them."""
+    return SettingType(LIST, lambda text: not text or all(part.strip() in values for part in text.split(",")))
 
 
-TRUTH = one_of("true", "false")
-OF_TOPICS: Mapping[str, tuple[str, Check]] = {
+ANY_LIST = SettingType(LIST, lambda text: True)
+RATIO = SettingType(DOUBLE, lambda text: re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None)
+TRUTH = SettingType(BOOLEAN, lambda text: text in ("true", "false"))
+OF_TOPICS: Mapping[str, tuple[str, SettingType]] = {
     "cleanup.policy": ("delete", listed("delete", "compact")),
     "compression.gzip.level": ("-1", number(-1, 9)),
     "compression.lz4.level": ("9", number(1, 17)),
@@ -51,35 +63,51 @@ OF_TOPICS: Mapping[str, tuple[str, Check]] = {
     "file.delete.delay.ms": ("60000", number(0)),
     "flush.messages": (str(LARGEST), number(1)),
     "flush.ms": (str(LARGEST), number(0)),
-    "follower.replication.throttled.replicas": ("", lambda text: True),
-    "index.interval.bytes": ("4096", number(0, 2**31 - 1)),
-    "leader.replication.throttled.replicas": ("", lambda text: True),
+    "follower.replication.throttled.replicas": ("", ANY_LIST),
+    "index.interval.bytes": ("4096", number(0, LARGEST_INT)),
+    "leader.replication.throttled.replicas": ("", ANY_LIST),
     "local.retention.bytes": ("-2", number(-2)),
     "local.retention.ms": ("-2", number(-2)),
     "max.compaction.lag.ms": (str(LARGEST), number(1)),
-    MAX_MESSAGE: ("1048588", number(0, 2**31 - 1)),
+    MAX_MESSAGE: ("1048588", number(0, LARGEST_INT)),
     "message.timestamp.after.max.ms": ("3600000", number(0)),
     "message.timestamp.before.max.ms": (str(LARGEST), number(0)),
     "message.timestamp.type": ("CreateTime", one_of("CreateTime")),
-    "min.cleanable.dirty.ratio": ("0.5", ratio),
+    "min.cleanable.dirty.ratio": ("0.5", RATIO),
     "min.compaction.lag.ms": ("0", number(0)),
-    MIN_INSYNC: ("1", number(1, 2**31 - 1)),
+    MIN_INSYNC: ("1", number(1, LARGEST_INT)),
     "preallocate": ("false", TRUTH),
-    "remote.storage.enable": ("false", one_of("false")),
+    "remote.storage.enable": ("false", SettingType(BOOLEAN, lambda text: text == "false")),
     "retention.bytes": ("-1", number(-1)),
     "retention.ms": ("604800000", number(-1)),
-    "segment.bytes": ("1073741824", number(14, 2**31 - 1)),
-    "segment.index.bytes": ("10485760", number(4, 2**31 - 1)),
+    "segment.bytes": ("1073741824", number(14, LARGEST_INT)),
+    "segment.index.bytes": ("10485760", number(4, LARGEST_INT)),
     "segment.jitter.ms": ("0", number(0)),
     "segment.ms": ("604800000", number(1)),
     UNCLEAN: ("false", TRUTH),
 }
 """By name: the default, and which values a topic may have."""
-OF_BROKERS: Mapping[str, tuple[str, Check]] = {
+OF_TOPICS_OF_BROKERS: Mapping[str, str] = {
+    "compression.gzip.level": "compression.gzip.level", "compression.lz4.level": "compression.lz4.level",
+    "compression.type": "compression.type", "compression.zstd.level": "compression.zstd.level",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms", "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages", "flush.ms": "log.flush.interval.ms",
+    "follower.replication.throttled.replicas": "", "index.interval.bytes": "log.index.interval.bytes",
+    "leader.replication.throttled.replicas": "", "local.retention.bytes": "log.local.retention.bytes",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms", MAX_MESSAGE: "message.max.bytes",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio", MIN_INSYNC: MIN_INSYNC,
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms", "remote.storage.enable": "",
+    "segment.index.bytes": "log.index.size.max.bytes", "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms", UNCLEAN: UNCLEAN,
+}
+"""What brokers call settings of topics, where it is not the same after `log.` (`ServerTopicConfigSynonyms`)."""
+OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "auto.create.topics.enable": ("auto_create_topics_enable", TRUTH),
     "auto.leader.rebalance.enable": ("auto_leader_rebalance_enable", TRUTH),
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
-    "message.max.bytes": ("max_message_bytes", number(0, 2**31 - 1)),
+    "group.max.session.timeout.ms": ("group_max_session_timeout_ms", number(1, LARGEST_INT)),
+    "group.min.session.timeout.ms": ("group_min_session_timeout_ms", number(1, LARGEST_INT)),
+    "message.max.bytes": ("max_message_bytes", number(0, LARGEST_INT)),
     "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),
 }
 """By name: the field of `Settings`, and which values there may be."""
@@ -91,7 +119,7 @@ def wrong(name: str, value: str | None) -> str | None:
         return f"Unknown topic config name: {name}"
     if value is None:
         return f"Null value not supported for topic configs: {name}"
-    if not OF_TOPICS[name][1](value):
+    if not OF_TOPICS[name][1].takes(value):
         return f"Invalid value {value} for configuration {name}"
     return None
 
@@ -115,16 +143,51 @@ def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:
     for name, value in configs.items():
         if name not in OF_BROKERS:
             raise ValueError(f"there is no setting {name!r} here; there are {', '.join(OF_BROKERS)}")
-        field, is_one = OF_BROKERS[name]
-        if not is_one(value):
+        field, check = OF_BROKERS[name]
+        if not check.takes(value):
             raise ValueError(f"{name} cannot be {value!r}; expected "
-                             + ("true or false" if is_one is TRUTH else "a number of at least 1"))
-        given[field] = value == "true" if is_one is TRUTH else int(value)
+                             + ("true or false" if check is TRUTH else "a number of at least 1"))
+        given[field] = value == "true" if check is TRUTH else int(value)
     return attrs.evolve(settings, **given)
+
+
+def broker_name(name: str) -> str:
+    """Return what brokers call a setting that topics have from them, empty if they have none of it."""
+    return OF_TOPICS_OF_BROKERS.get(name, f"log.{name}")
+
+
+def of_broker(settings: Settings, number: int) -> dict[str, tuple[str, int, bool]]:
+    """Return by name the value of a broker's setting, its type, and whether it is set, those that mean something here.
+    """
+    listener = f"PLAINTEXT://{settings.host}:{settings.ports[number - 1]}"
+    fixed = {
+        "advertised.listeners": (listener, LIST, True), "broker.id": (str(number), INT, True),
+        "default.replication.factor": (str(settings.replication_factor), INT, True),
+        "group.initial.rebalance.delay.ms": ("0", INT, True), "listeners": (listener, LIST, True),
+        "log.dirs": (LOG_DIR, LIST, True), MIN_INSYNC: (str(settings.min_insync_replicas), INT, True),
+        "node.id": (str(number), INT, True), "num.partitions": (str(settings.num_partitions), INT, True),
+        "process.roles": ("broker", LIST, True),
+        "transaction.max.timeout.ms": (str(KAFKAS_DEFAULTS.transaction_max_timeout_ms), INT, False),
+        "transactional.id.expiration.ms": (str(KAFKAS_DEFAULTS.transactional_id_expiration_ms), INT, False),
+    }
+    groups = attrs.asdict(groups_of(settings))
+    known = {name: (getattr(settings, field), groups.get(field), check.type)
+             for name, (field, check) in OF_BROKERS.items()}
+    told = {name: (str(default if value is None else value).lower(), kind, value is not None)
+            for name, (value, default, kind) in known.items() if (value, default) != (None, None)}
+    return dict(sorted({**fixed, **told}.items()))
 
 
 def replication_of(settings: Settings) -> Replication:
     """Return replicas and elections as a cluster's settings have them."""
-    names = ("session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
-    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    given = _given(settings, "session_timeout_ms", "replica_lag_time_max_ms", "auto_leader_rebalance_enable")
     return Replication(settings.replication_factor, settings.min_insync_replicas, **given)
+
+
+def groups_of(settings: Settings) -> GroupConfig:
+    """Return what coordinators of groups go by."""
+    return GroupConfig(**_given(settings, "group_min_session_timeout_ms", "group_max_session_timeout_ms"))
+
+
+def _given(settings: Settings, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(settings, name)) is not None}

@@ -8,12 +8,14 @@ ApiVersions is answered here, since it is about the connection: what it says is 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import attrs
 
-from kafka_proto.gateway import codec
-from kafka_proto.gateway.offer import API_VERSIONS, Offer, answer_api_versions, unsupported_api_versions
+from kafka_proto.gateway import codec, topic_ids
+from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE, Offer, answer_api_versions, unsupported_api_versions
 
 MOST_PIPELINED = 1_000
 """Requests of a connection that wait for their answer. Clients have at most some dozens under way."""
@@ -29,6 +31,8 @@ class WireRequest:
     correlation_id: int
     client_id: str | None
     message: dict[str, Any]
+    frame: bytes = attrs.field(default=b"", repr=False)
+    """All of it, as it came."""
 
 
 @attrs.frozen
@@ -54,14 +58,18 @@ class _Answer:
 
 
 class Connection:
-    """A client's connection to one broker."""
+    """A client's connection to one broker. With topics' ids and names, which may change, requests by id go by name."""
 
-    def __init__(self, offer: Offer, most_pipelined: int = MOST_PIPELINED) -> None:
+    def __init__(self, offer: Offer, most_pipelined: int = MOST_PIPELINED,
+                 ids: dict[str, UUID] | None = None, names: dict[UUID, str] | None = None) -> None:
         self._offer = offer
+        self._ids, self._names = ids, names
         self._frames = codec.FrameReader()
         self._most_pipelined = most_pipelined
         self._under_way: deque[_Answer] = deque()
         self._next = 0
+        self.software = ""
+        """Name and version of the client, as it says from version 3 of ApiVersions on."""
         self.is_closed = False
         self.client_id: str | None = None
         """As its last request says it."""
@@ -95,6 +103,8 @@ class Connection:
                     raise codec.Malformed(f"more than {self._most_pipelined} requests wait for their answer")
                 request = self._taken(frame)
                 if request.api_key == API_VERSIONS:
+                    self.software = " ".join(str(request.message.get(f"client_software_{each}", ""))
+                                             for each in ("name", "version")).strip()
                     is_offered = self._offer.takes(API_VERSIONS, request.version)
                     to_send += self.send(request.number, unsupported_api_versions(self._offer) if not is_offered
                                          else answer_api_versions(self._offer, request.version, request.message))
@@ -105,8 +115,8 @@ class Connection:
             events.append(Closed(str(reason)))
         return Received(tuple(events), to_send)
 
-    def send(self, number: int, response: codec.Fields | None) -> bytes:
-        """Answer a request, None if no answer is written; return what is to be written now.
+    def send(self, number: int, response: codec.Fields | bytes | None) -> bytes:
+        """Answer a request by fields, or by a frame; None if no answer is written. Return what is to be written now.
 
         Responses leave in the order of requests. Raises ValueError for a request that waits for no answer.
         """
@@ -114,7 +124,11 @@ class Connection:
         if not 0 <= at < len(self._under_way) or self._under_way[at].response is not None:
             raise ValueError(f"request {number} waits for no answer; those that do are named by the events")
         answer = self._under_way[at]
-        answer.response = b"" if response is None else encode_response(answer.request, response)
+        request = answer.request
+        if (self._ids is not None and isinstance(response, Mapping)
+                and topic_ids.goes_by_id(request.api_key, request.version)):
+            response = topic_ids.with_ids(request.message, response, self._ids)
+        answer.response = encode_response(request, response) if isinstance(response, Mapping) else response or b""
         ready = bytearray()
         while self._under_way and self._under_way[0].response is not None:
             ready += self._under_way.popleft().response or b""
@@ -123,6 +137,8 @@ class Connection:
     def _taken(self, frame: bytes) -> WireRequest:
         """Return a frame as a request that waits for its answer. Raises Malformed for a frame that no broker takes."""
         request = read_request(self._offer, frame, self._next)
+        if self._names is not None and topic_ids.goes_by_id(request.api_key, request.version):
+            topic_ids.add_names(request.message, self._names)
         self._next += 1
         self.client_id = request.client_id
         self._under_way.append(_Answer(request))
@@ -161,7 +177,7 @@ def read_request(offer: Offer, frame: bytes, number: int) -> WireRequest:
     if codec.has_flexible_header("request", api_key, version):
         codec.read_tags(source, {})
     message = codec.read_message("request", api_key, version, source)
-    return WireRequest(number, api_key, version, correlation_id, client_id, message)
+    return WireRequest(number, api_key, version, correlation_id, client_id, message, frame)
 
 
 def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
@@ -174,3 +190,17 @@ def encode_response(request: WireRequest, response: codec.Fields) -> bytes:
         codec.write_varint(out, 0)
     out += codec.write_message("response", request.api_key, version, response)
     return codec.framed(out)
+
+
+def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, Any], int]:
+    """Return correlation id, fields, and how many bytes are left of a response. Raises Malformed."""
+    source = codec.Source(frame)
+    correlation_id = int.from_bytes(source.take(4), "big", signed=True)
+    if api != API_VERSIONS and codec.has_flexible_header("response", api, version):
+        source.take(1)
+    return correlation_id, codec.read_message("response", api, version, source), source.left
+
+
+def is_unanswered(api: int, message: codec.Fields) -> bool:
+    """Say whether a broker leaves a request without an answer."""
+    return api == PRODUCE and message["acks"] == 0

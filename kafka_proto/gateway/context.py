@@ -25,9 +25,10 @@ MOST_PARTITIONS = 10_000
 
 @attrs.frozen
 class Waits:
-    """A handler looks again when something has happened, or at a time."""
+    """A handler looks again when something has happened to one of these partitions, or at a time."""
 
     until: int
+    partitions: frozenset[str]
 
 
 class Closing(Exception):
@@ -74,6 +75,10 @@ class AskedBroker:
         leader = self.cluster.known(self.name, p).leader
         return number_of(leader) if leader else -1
 
+    def address(self, number: int) -> Fields:
+        """Return where clients find a broker."""
+        return {"host": self.settings.host, "port": self.settings.ports[number - 1]}
+
     @property
     def loads_groups(self) -> bool:
         """Say whether the broker is to coordinate groups, and has not read their log."""
@@ -105,6 +110,24 @@ def wrong_place(here: AskedBroker, topic: str, index: int) -> Error | None:
     if not 0 <= index < here.partitions(topic):
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return None if here.cluster.leads(here.name, partition_name(topic, index)) else Error.NOT_LEADER_OR_FOLLOWER
+
+
+MOVED = (code("NOT_LEADER_OR_FOLLOWER"), code("FENCED_LEADER_EPOCH"))
+
+
+def with_leader(here: AskedBroker, topic: str, index: int, fields: Fields) -> Fields:
+    """Return the answer about a partition; one that is led elsewhere, or anew, with its leader (KIP-951)."""
+    if fields["error_code"] not in MOVED:
+        return fields
+    p = partition_name(topic, index)
+    epoch = here.cluster.known(here.name, p).leader_epoch
+    return {**fields, "current_leader": {"leader_id": here.leader(p), "leader_epoch": epoch}}
+
+
+def leaders_in(here: AskedBroker, answers: Iterable[Fields]) -> tuple[Fields, ...]:
+    """Return where the leaders are that answers name."""
+    leaders = {fields["current_leader"]["leader_id"] for fields in answers if "current_leader" in fields}
+    return tuple({"node_id": number, **here.address(number)} for number in sorted(leaders) if number >= 0)
 
 
 def asking(kind: Any, request: WireRequest, said: Fields | None = None, **more: Any) -> Any:

@@ -1,6 +1,6 @@
 """Faults as values: which request is hit, what is held back, which broker is paused. The host acts on them.
 
-And what they are about: connections of clients, and requests that brokers have taken of them.
+And what they are about: connections of clients.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import attrs
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.codec import Fields, api_name
 from kafka_proto.gateway.connection import Connection, WireRequest
-from kafka_proto.gateway.context import AskedBroker, Handling
-from kafka_proto.gateway.inputs import STOPPING, Injected
+from kafka_proto.gateway.inputs import OF_BROKERS, STOPPING, Injected
 
 FOREVER = -1
 NO_CONNECTION = -1
@@ -73,7 +72,8 @@ class FaultsUnderWay:
 
     def of_broker(self, broker: int) -> tuple[Injected, ...]:
         """Return the faults that keep a broker from taking requests."""
-        return tuple(fault for fault in self.lasting if fault.broker == broker and not fault.other)
+        return tuple(fault for fault in self.lasting
+                     if fault.broker == broker and not fault.other and fault.kind in OF_BROKERS)
 
     def is_down(self, broker: int) -> bool:
         """Say whether a broker was stopped and did not start again."""
@@ -139,21 +139,6 @@ class Exchanged:
     def is_again(self) -> bool:
         """Whether it was looked at before, and held back."""
         return self.faults in (("held",), ("late",))
-
-
-@attrs.define(eq=False)
-class UnderWay:
-    """A request that a broker has taken and not answered: what it asked and waits for, or until when it looks again."""
-
-    token: Token
-    here: AskedBroker
-    request: WireRequest
-    handling: Handling
-    asked: tuple[int, ...] = ()
-    """Correlation ids."""
-    until: int = FOREVER
-    changes: int = -1
-    """How much had happened when it last looked."""
 
 
 def name_of(request: WireRequest) -> str:

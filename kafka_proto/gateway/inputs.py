@@ -11,15 +11,32 @@ import attrs
 
 from harness.model import FrozenMap, absent_if_none
 
-FaultKind = Literal["delay", "drop", "lose", "duplicate", "answer", "crash", "shut_down", "partition", "pause", "elect"]
+FaultKind = Literal[
+    "delay", "drop", "lose", "duplicate", "answer", "crash", "shut_down", "partition", "pause", "slow_disk", "elect"]
 BY_CHANCE: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
 OF_REQUESTS: tuple[FaultKind, ...] = (*BY_CHANCE, "answer")
 OF_BROKERS: tuple[FaultKind, ...] = ("crash", "shut_down", "partition", "pause")
+"""Those that keep a broker from taking requests."""
+SLOW_DISK: FaultKind = "slow_disk"
+LASTING: tuple[FaultKind, ...] = (*OF_BROKERS, SLOW_DISK)
 STOPPING: tuple[FaultKind, ...] = ("crash", "shut_down")
 """Of brokers, those that end their connections."""
 MOST_BROKERS = 9
 MOST_OF_A_TOPIC = 9_999
 """Partitions of one topic."""
+
+
+@attrs.frozen
+class DeclaredApplication:
+    """What an application reads and writes (`applications`).
+
+    `by` is what an output has of its input: `key`, `value`, or `header:NAME`, which says `orders-0@5`.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    group: str
+    by: str = "key"
 
 
 @attrs.frozen
@@ -43,6 +60,11 @@ class Settings:
     if they are None."""
     replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
     auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    applications: tuple[DeclaredApplication, ...] | None = attrs.field(default=None, metadata=absent_if_none())
+    """Those that are to process each input exactly once."""
+    group_min_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """This and the next are as `GroupConfig` says if they are None."""
+    group_max_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -98,7 +120,8 @@ class Injected:
 
     `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before;
     `answer` gives an error in place of what the broker would do. A `client` is the id of the only one that is hit. Of
-    brokers: for a time or until it ends; one that is `shut_down` leaves its offices first. `elect` lets the next broker
+    brokers: for a time or until it ends; one that is `shut_down` leaves its offices first; a
+    `slow_disk` writes no record of a log meanwhile, so that a crash loses it. `elect` lets the next broker
     lead a partition, or without a name all. `partition` cuts a broker off from all others, or with an `other` one these
     two from each other.
     """
@@ -140,7 +163,40 @@ class Ended:
     now: int
 
 
-Input = Started | Opened | Arrived | Gone | Passed | Injected | Ended
+@attrs.frozen
+class Fronted:
+    """A proxy starts before brokers of another cluster, which are found at an address; the first input of a run.
+
+    `spare` are ports for brokers that it hears of later.
+    """
+
+    settings: Settings
+    host: str
+    port: int
+    spare: tuple[int, ...]
+    now: int
+
+
+@attrs.frozen
+class Replied:
+    """Bytes of another cluster's broker on a connection; none if it has ended."""
+
+    connection: int
+    data: bytes
+    now: int
+
+
+@attrs.frozen
+class Learned:
+    """What another cluster answered to the proxy itself: a response, as a frame without its length."""
+
+    api_key: int
+    version: int
+    data: bytes
+    now: int
+
+
+Input = Started | Opened | Arrived | Gone | Passed | Injected | Ended | Fronted | Replied | Learned
 
 
 @attrs.frozen
@@ -159,4 +215,28 @@ class Close:
     reason: str
 
 
-Output = Write | Close
+@attrs.frozen
+class Dial:
+    """A connection to another cluster's broker is to be made; a number below 0 is of no client."""
+
+    connection: int
+    host: str
+    port: int
+
+
+@attrs.frozen
+class Forward:
+    """Bytes for another cluster's broker."""
+
+    connection: int
+    data: bytes
+
+
+@attrs.frozen
+class HangUp:
+    """The connection to another cluster's broker is to be closed."""
+
+    connection: int
+
+
+Output = Write | Close | Dial | Forward | HangUp

@@ -9,13 +9,13 @@ from harness.model.live import is_watched, tell
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.codec import structures
 from kafka_proto.gateway.faults import Exchanged, name_of
-from kafka_proto.gateway.host import Close, Ended, Gone, Host, Injected, Opened
-from kafka_proto.gateway.inputs import Input, Output
+from kafka_proto.gateway.front import Front
+from kafka_proto.gateway.inputs import Close, Ended, Gone, Injected, Input, Opened, Output
 
 NO_ERROR = 0
 
 
-def told(host: Host, see: Callable[[Input, list[Output]], None]) -> Callable[[Input, list[Output]], None]:
+def told(host: Front, see: Callable[[Input, list[Output]], None]) -> Callable[[Input, list[Output]], None]:
     """Return an observer that tells of every input, and then passes it on; the next one alone if nothing is watched."""
     if not is_watched():
         return see

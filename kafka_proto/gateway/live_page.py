@@ -20,7 +20,7 @@ from kafka_proto.gateway.faults import name_of
 from kafka_proto.gateway.model import NAME, SLOTS, Slots, slots_of, step_name
 from kafka_proto.gateway.properties import NAMES
 from kafka_proto.gateway.server import Seen, Server
-from kafka_proto.gateway.story import ToldHost
+from kafka_proto.gateway.story import ToldFront, ToldHost
 from kafka_proto.log.chunks import NOTHING, Chunks
 
 MOST_ELECTED = 12
@@ -45,8 +45,9 @@ class LivePage:
         self._host: ToldHost
         self._server: Server
 
-    def watch(self, host: ToldHost, started: inputs.Started, see: Seen) -> Seen:
+    def watch(self, host: ToldFront, started: inputs.Started | inputs.Fronted, see: Seen) -> Seen:
         """Return an observer that shows every input, and then passes it on."""
+        assert isinstance(host, ToldHost)
         self._host = host
 
         def sees(given: inputs.Input, outputs: list[inputs.Output]) -> None:

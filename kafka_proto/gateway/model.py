@@ -30,12 +30,12 @@ from harness.model import (
 from kafka_proto.broker.ghosts import Cause, SentRecords
 from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.gateway import inputs
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Input, Output, Settings, Started
+from kafka_proto.gateway.codec import api_name
+from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
 from kafka_proto.gateway.shown import logs
-from kafka_proto.gateway.story import ToldHost
+from kafka_proto.gateway.story import ToldFront, ToldHost, ToldProxy
 from kafka_proto.log.chunks import NOTHING, Chunks
 
 NAME = "gateway"
@@ -54,25 +54,26 @@ class Slots:
 SLOTS = tuple(field.name for field in attrs.fields(Slots))
 
 
-def slots_of(inputs: Chunks[Input], host: Host) -> Slots:
+def slots_of(inputs: Chunks[Input], host: ToldFront) -> Slots:
     """Return a host that has taken some inputs as a value."""
     return Slots(inputs, host.observed, host.brokers)
 
 
-def started(given: Started) -> ToldHost:
+def started(given: Started | Fronted) -> ToldFront:
     """Return the host that a session starts with. Raises Refusal for an unknown release or level."""
     try:
-        host = ToldHost(given.settings, given.topics, given.now)
+        host = (ToldProxy(given) if isinstance(given, Fronted) else
+                ToldHost(given.settings, given.topics, given.now))
     except ValueError as error:
         raise Refusal(str(error)) from None
     host.begun(given)
     return host
 
 
-def host_of(inputs: Chunks[Input]) -> ToldHost:
+def host_of(inputs: Chunks[Input]) -> ToldFront:
     """Return a host that has taken some inputs."""
     first = inputs[0]
-    assert isinstance(first, Started)
+    assert isinstance(first, Started | Fronted)
     host = started(first)
     for given in inputs.between(1, len(inputs)):
         host.take(given)
@@ -82,8 +83,10 @@ def host_of(inputs: Chunks[Input]) -> ToldHost:
 def step_name(given: Input, outputs: Iterable[Output]) -> tuple[str, tuple[str, ...]]:
     """Return action and arguments of an input: its subject, and a digest of what is to be done, if anything."""
     about: tuple[str, ...] = ()
-    if isinstance(given, inputs.Opened | inputs.Arrived | inputs.Gone):
+    if isinstance(given, inputs.Opened | inputs.Arrived | inputs.Gone | inputs.Replied):
         about = (f"c{given.connection}",)
+    elif isinstance(given, inputs.Learned):
+        about = (api_name(given.api_key, given.version),)
     elif isinstance(given, inputs.Injected | inputs.Ended):
         about = (f"f{given.number}",)
     done = tuple(outputs)
@@ -97,16 +100,16 @@ class Gateway(Process):
     name = NAME
 
     def __init__(self) -> None:
-        self._last: tuple[Chunks[Input], ToldHost] = NOTHING, ToldHost(Settings(), {})
+        self._last: tuple[Chunks[Input], ToldFront] = NOTHING, ToldHost(Settings(), {})
         """A host and its inputs so far: a replay goes on with it, where another one has to take all again."""
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
         """Yield what an input makes of the state; none if the cluster is not started, or is so already."""
         inputs: Chunks[Input] = view["inputs"]
-        if not isinstance(value, typing.get_args(Input)) or (len(inputs) == 0) != isinstance(value, Started):
+        if not isinstance(value, typing.get_args(Input)) or (len(inputs) == 0) != isinstance(value, Started | Fronted):
             return
         outputs: list[Output] = []
-        if isinstance(value, Started):
+        if isinstance(value, Started | Fronted):
             host = started(value)
         else:
             is_last = self._last[0] is inputs or self._last[0] == inputs

@@ -15,10 +15,11 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.applications import Watched, asked
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import PartitionLog, RecordBatch
@@ -71,6 +72,14 @@ class AcknowledgedBatch:
 
 
 @attrs.frozen
+class LastRead:
+    """A batch that a consumer was sent: its offset and its checksum, which is of all that its producer wrote."""
+
+    offset: int
+    crc: int
+
+
+@attrs.frozen
 class Heard:
     """How a transaction ended, as its producer heard."""
 
@@ -99,6 +108,10 @@ class Observed:
     heard: Chunks[Heard] = NOTHING
     broken: FrozenMap[str, str] = FrozenMap()
     """What an answer violated: the first reason by property."""
+    reads: FrozenMap[str, LastRead] = FrozenMap()
+    """By partition: the furthest that a consumer was sent."""
+    watched: Watched | None = attrs.field(default=None, metadata=absent_if_none())
+    """The applications that are to process each input exactly once."""
     clients: tuple[str, ...] = ()
     """The ids of clients in the order in which they came."""
     reading: FrozenMap[str, FrozenMap[str, Reading]] = FrozenMap()
@@ -107,6 +120,8 @@ class Observed:
 
 def arrived(seen: Observed, request: WireRequest) -> tuple[Observed, str]:
     """Return the transaction that a request of a client is of, as it arrives."""
+    if seen.watched is not None:
+        seen = attrs.evolve(seen, watched=asked(seen.watched, request))
     client = request.client_id or NOBODY
     if client not in seen.clients:
         seen = attrs.evolve(seen, clients=(*seen.clients, client))
@@ -189,4 +204,5 @@ def without(seen: Observed, gone: Collection[str]) -> Observed:
     """Forget partitions of a topic that was deleted: another of its name may come."""
     ledgers = FrozenMap((name, ledger) for name, ledger in seen.ledgers.items() if name not in gone)
     kept = chunks(each for each in seen.acknowledged if each.partition not in gone)
-    return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept)
+    reads = FrozenMap((name, read) for name, read in seen.reads.items() if name not in gone)
+    return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept, reads=reads)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from kafka_proto.broker import versions
-from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.codec import Fields, has_version
 
 (PRODUCE, FETCH, LIST_OFFSETS, METADATA) = range(4)
 (OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP) = range(8, 15)
@@ -24,10 +24,16 @@ DESCRIBE_ACLS, DESCRIBE_CONFIGS, ALTER_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTIT
 DELETE_GROUPS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS = 42, 43, 44
 LIST_PARTITION_REASSIGNMENTS, OFFSET_DELETE, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_USER_SCRAM_CREDENTIALS = 46, 47, 48, 50
 DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 60, 61, 65, 66
-OF_GROUPS = (OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, TXN_OFFSET_COMMIT)
+LIST_CONFIG_RESOURCES = 74
+CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE, DESCRIBE_TOPIC_PARTITIONS = 68, 69, 75
+ALTER_REPLICA_LOG_DIRS, ALTER_PARTITION_REASSIGNMENTS = 34, 45
+SASL_HANDSHAKE, CREATE_ACLS, DELETE_ACLS, SASL_AUTHENTICATE = 17, 30, 31, 36
+ALTER_CLIENT_QUOTAS, ALTER_USER_SCRAM_CREDENTIALS = 49, 51
+OF_GROUPS = (OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, TXN_OFFSET_COMMIT, CONSUMER_GROUP_HEARTBEAT)
 """What a coordinator of groups answers."""
 
 Range = tuple[int, int]
+NOWHERE: Range = (0, -1)
 
 KAFKA_3_5: Mapping[int, Range] = {
     PRODUCE: (0, 9), FETCH: (0, 15), LIST_OFFSETS: (0, 8), METADATA: (0, 12), OFFSET_COMMIT: (0, 8),
@@ -39,17 +45,19 @@ KAFKA_3_5: Mapping[int, Range] = {
     OFFSET_FOR_LEADER_EPOCH: (0, 4), INCREMENTAL_ALTER_CONFIGS: (0, 1), DESCRIBE_GROUPS: (0, 5), LIST_GROUPS: (0, 4),
     DESCRIBE_ACLS: (0, 3), ALTER_CONFIGS: (0, 2), DESCRIBE_LOG_DIRS: (0, 4), CREATE_PARTITIONS: (0, 3),
     DELETE_GROUPS: (0, 2), ELECT_LEADERS: (0, 2), LIST_PARTITION_REASSIGNMENTS: (0, 0), OFFSET_DELETE: (0, 0),
-    DESCRIBE_CLIENT_QUOTAS: (0, 1), DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
+    DESCRIBE_CLIENT_QUOTAS: (0, 1), DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0), ALTER_REPLICA_LOG_DIRS: (0, 2),
+    ALTER_PARTITION_REASSIGNMENTS: (0, 0), SASL_HANDSHAKE: (0, 1), CREATE_ACLS: (0, 3), DELETE_ACLS: (0, 3),
+    SASL_AUTHENTICATE: (0, 2), ALTER_CLIENT_QUOTAS: (0, 1), ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
 }
 KAFKA_3_6 = {**KAFKA_3_5, ADD_PARTITIONS_TO_TXN: (0, 4)}
 KAFKA_3_7 = {
     **KAFKA_3_6, PRODUCE: (0, 10), FETCH: (0, 16), OFFSET_COMMIT: (0, 9), OFFSET_FETCH: (0, 9),
-    DESCRIBE_CLUSTER: (0, 1),
+    DESCRIBE_CLUSTER: (0, 1), LIST_CONFIG_RESOURCES: (0, 0),
 }
 KAFKA_3_8 = {
     **KAFKA_3_7, PRODUCE: (0, 11), FIND_COORDINATOR: (0, 5), INIT_PRODUCER_ID: (0, 5), ADD_PARTITIONS_TO_TXN: (0, 5),
     ADD_OFFSETS_TO_TXN: (0, 4), END_TXN: (0, 4), TXN_OFFSET_COMMIT: (0, 4), LIST_TRANSACTIONS: (0, 1),
-    LIST_GROUPS: (0, 5),
+    LIST_GROUPS: (0, 5), DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 KAFKA_3_9 = {
     **KAFKA_3_8, FETCH: (0, 17), LIST_OFFSETS: (0, 9), FIND_COORDINATOR: (0, 6), API_VERSIONS: (0, 4),
@@ -59,8 +67,13 @@ KAFKA_4_0 = {
     OFFSET_FETCH: (1, 9), JOIN_GROUP: (2, 9), CREATE_TOPICS: (2, 7), DELETE_TOPICS: (1, 6), END_TXN: (0, 5),
     WRITE_TXN_MARKERS: (1, 1), TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), DESCRIBE_CLUSTER: (0, 2),
     OFFSET_FOR_LEADER_EPOCH: (2, 4), DESCRIBE_GROUPS: (0, 6), DESCRIBE_ACLS: (1, 3), DESCRIBE_LOG_DIRS: (1, 4),
+    CONSUMER_GROUP_HEARTBEAT: (0, 1), CONSUMER_GROUP_DESCRIBE: (0, 1), ALTER_REPLICA_LOG_DIRS: (1, 2),
+    CREATE_ACLS: (1, 3), DELETE_ACLS: (1, 3),
 }
-KAFKA_4_1 = {**KAFKA_4_0, PRODUCE: (3, 13), FETCH: (4, 18), JOIN_GROUP: (0, 9), LIST_TRANSACTIONS: (0, 2)}
+KAFKA_4_1 = {
+    **KAFKA_4_0, PRODUCE: (3, 13), FETCH: (4, 18), JOIN_GROUP: (0, 9), LIST_TRANSACTIONS: (0, 2),
+    LIST_CONFIG_RESOURCES: (0, 1), ALTER_PARTITION_REASSIGNMENTS: (0, 1),
+}
 KAFKA_4_2 = {
     **KAFKA_4_1, LIST_OFFSETS: (1, 11), OFFSET_COMMIT: (2, 10), OFFSET_FETCH: (1, 10), WRITE_TXN_MARKERS: (1, 2),
 }
@@ -77,13 +90,13 @@ LEVELS: Mapping[str, tuple[int, ...]] = {
 """The levels of `transaction.version` that a release knows; the last one is what a new cluster gets."""
 
 SERVED_HERE: Mapping[int, Range] = {
-    PRODUCE: (3, 12), FETCH: (4, 12), LIST_OFFSETS: (1, 6), METADATA: (0, 9), OFFSET_COMMIT: (2, 9),
-    OFFSET_FETCH: (1, 8), CREATE_TOPICS: (2, 6), DELETE_TOPICS: (1, 5), WRITE_TXN_MARKERS: (1, 2),
-    TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), FIND_COORDINATOR: (0, 4), API_VERSIONS: (0, 4),
-    LIST_TRANSACTIONS: (0, 1), OFFSET_FOR_LEADER_EPOCH: (2, 4), DESCRIBE_ACLS: (1, 3), DESCRIBE_LOG_DIRS: (1, 5),
-    DELETE_GROUPS: (0, 2),
+    PRODUCE: (3, 13), FETCH: (4, 18), LIST_OFFSETS: (1, 11), OFFSET_COMMIT: (2, 10), OFFSET_FETCH: (1, 10),
+    CREATE_TOPICS: (2, 7), DELETE_TOPICS: (1, 6), WRITE_TXN_MARKERS: (1, 2), TXN_OFFSET_COMMIT: (0, 5),
+    DESCRIBE_CONFIGS: (1, 4), API_VERSIONS: (0, 4), LIST_TRANSACTIONS: (0, 1), OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    DESCRIBE_ACLS: (1, 3), DESCRIBE_LOG_DIRS: (1, 5), DELETE_GROUPS: (0, 2), ALTER_REPLICA_LOG_DIRS: (1, 2),
+    CREATE_ACLS: (1, 3), DELETE_ACLS: (1, 3),
 }
-"""Where less is served than a release offers: topics go by name here, never by id, and kio begins at these versions."""
+"""Where less is served than a release offers; kio begins at these versions."""
 
 ANNOUNCED_PRODUCE_FROM = 0
 """What brokers of 4.0 announce besides, though they refuse versions below 3: librdkafka looks at it (KAFKA-18659)."""
@@ -99,10 +112,17 @@ class Offer:
     release: str
     transaction_version: int
     ranges: Mapping[int, Range] = attrs.field(eq=False, repr=False)
+    announced: Fields | None = attrs.field(default=None, eq=False, repr=False)
+    """What a broker of another make says in ApiVersions, as far as its ranges are known here."""
+
+    @property
+    def is_of_others(self) -> bool:
+        """Say whether it is of a broker of another make."""
+        return self.announced is not None
 
     def takes(self, api_key: int, version: int) -> bool:
         """Say whether a request of this API and version is taken."""
-        first, last = self.ranges.get(api_key, (0, -1))
+        first, last = self.ranges.get(api_key, NOWHERE)
         return first <= version <= last
 
 
@@ -121,11 +141,24 @@ def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> O
         raise ValueError(f"API {unknown[0]} is in no table of a release")
     ranges = {}
     for api in sorted({*served, API_VERSIONS}):
-        first, last = RELEASES[release][api]
+        first, last = RELEASES[release].get(api, NOWHERE)
         lowest, highest = SERVED_HERE.get(api, (first, last))
         if max(first, lowest) <= min(last, highest):
             ranges[api] = max(first, lowest), min(last, highest)
     return Offer(release, transaction_version, ranges)
+
+
+def offer_before(announced: Fields) -> Offer:
+    """Return what is offered before a broker that answered ApiVersions: of its ranges what can be read here."""
+    ranges, rows = {}, []
+    for row in announced["api_keys"]:
+        api, first, last = row["api_key"], row["min_version"], row["max_version"]
+        known = [version for version in range(first, last + 1) if has_version(api, version)]
+        if known:
+            ranges[api] = known[0], known[-1]
+            rows.append({"api_key": api, "min_version": first if api == PRODUCE else known[0],
+                         "max_version": known[-1]})
+    return Offer("", 0, ranges, {**announced, "api_keys": tuple(rows)})
 
 
 def unsupported_api_versions(offer: Offer) -> Fields:
@@ -144,6 +177,9 @@ def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
     software = request.get("client_software_name", "-"), request.get("client_software_version", "-")
     if version >= 3 and not all(SOFTWARE.fullmatch(text) for text in software):
         return {"version": version, "error_code": INVALID_REQUEST}
+    if offer.announced is not None:
+        there = (each for each in offer.announced.get("supported_features", ()) if each["min_version"] or version >= 4)
+        return {**offer.announced, "version": version, "supported_features": tuple(there)}
     keys = tuple(
         {"api_key": api, "max_version": last,
          "min_version": ANNOUNCED_PRODUCE_FROM if api == PRODUCE and offer.release >= "4" else first}

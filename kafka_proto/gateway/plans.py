@@ -16,11 +16,12 @@ from harness.model import Refusal, Rule, Scenario, unknown
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.injected_errors import no_answer
-from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Settings, TimedFault
-from kafka_proto.gateway.offer import offer_of
+from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, SLOW_DISK, FaultKind, Settings, TimedFault
+from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.random_plans import KINDS, draw, read_budget
 
 ANSWER: FaultKind = "answer"
+VERBS: tuple[FaultKind, ...] = (*KINDS, ANSWER, SLOW_DISK)
 TEXTS = ("error", "client")
 """What an answer says by a word."""
 LONGEST_MS = 24 * 3_600 * 1_000
@@ -34,12 +35,28 @@ ELSEWHERE = ("reorder", "one_way", "skew")
 """Faults of scenarios that no connection of a real client has: TCP keeps the order and works both ways."""
 
 
-def read_plan(text: str, seed: int, settings: Settings) -> list[TimedFault]:
-    """Return the faults of a plan. Raises Refusal for an impossible plan, ValueError for an unknown release."""
+def read_plan(text: str, seed: int, settings: Settings, offer: Offer | None = None) -> list[TimedFault]:
+    """Return the faults of a plan, of requests that are offered; without an offer, by the release of the settings.
+
+    Raises Refusal for an impossible plan, ValueError for an unknown release.
+    """
+    offer = offer or offer_of(settings.release, settings.transaction_version, TABLE)
     parts = [part for part in map(str.strip, BETWEEN.split(text)) if part]
     if not parts:
         raise Refusal("--faults has no fault; expected some, such as `delay EndTxn`, `delay=2,crash=1`, or a scenario")
-    return [timed for place, part in enumerate(parts) for timed in _Part(part, seed + place, settings).faults()]
+    found = [timed for place, part in enumerate(parts) for timed in _Part(part, seed + place, settings, offer).faults()]
+    for timed in found if offer.is_of_others else ():
+        if (wrong := not_before_others(timed.kind, timed.other)) is not None:
+            raise Refusal(f"--faults: {wrong}")
+    return found
+
+
+def not_before_others(kind: FaultKind, other: int) -> str | None:
+    """Return why a proxy does not do something to brokers of another cluster; None if it does."""
+    if kind in ("elect", "shut_down") or other:
+        what = "partition of two brokers" if other else kind
+        return f"{what} is not possible in front of another cluster, whose brokers do not hear the proxy"
+    return None
 
 
 def written(timed: TimedFault) -> str:
@@ -52,9 +69,8 @@ def written(timed: TimedFault) -> str:
     return " ".join((timed.kind, *filter(None, (timed.request, timed.partition)), *brokers, *texts, *numbers))
 
 
-def no_request(name: str, settings: Settings) -> str | None:
-    """Return what is wrong with the name of a request; None if the release takes such requests."""
-    offer = offer_of(settings.release, settings.transaction_version, TABLE)
+def no_request(name: str, offer: Offer) -> str | None:
+    """Return what is wrong with the name of a request; None if such requests are offered."""
     known = [api_name(api, last) for api, (_, last) in offer.ranges.items()]
     return None if name in known else unknown(f"clients send no request {name!r}", name, known, "there are")
 
@@ -62,15 +78,15 @@ def no_request(name: str, settings: Settings) -> str | None:
 class _Part:
     """A part of a plan that is read."""
 
-    def __init__(self, text: str, seed: int, settings: Settings) -> None:
-        self._text, self._seed, self._settings = text, seed, settings
+    def __init__(self, text: str, seed: int, settings: Settings, offer: Offer) -> None:
+        self._text, self._seed, self._settings, self._offer = text, seed, settings, offer
         self._words = [word for word in text.split() if "=" not in word]
         self._numbers: dict[str, int] = {}
         self._texts: dict[str, str] = {}
 
     def faults(self) -> list[TimedFault]:
         """Return the faults that the part has."""
-        kind = next((kind for kind in (*KINDS, ANSWER) if self._words[:1] == [kind]), None)
+        kind = next((kind for kind in VERBS if self._words[:1] == [kind]), None)
         if not self._words or (self._text in KINDS and kind != "elect"):
             return draw(read_budget(self._text), self._seed, len(self._settings.ports))
         for word in self._text.split():
@@ -128,7 +144,7 @@ class _Part:
         return TimedFault(at, kind, broker=one, for_ms=lasts, other=other[0] if other else 0)
 
     def _request(self, name: str) -> str:
-        if (wrong := no_request(name, self._settings)) is not None:
+        if (wrong := no_request(name, self._offer)) is not None:
             raise self._wrong(wrong)
         return name
 
@@ -143,7 +159,7 @@ class _Part:
         known = {scenario.name: scenario for scenario in scenarios()}
         if name not in known or more:
             raise self._wrong(unknown(f"{' '.join(self._words)!r} is neither a fault nor a scenario", name,
-                                      (*KINDS, *known), "there are the faults", see="kafka-proto list"))
+                                      (*VERBS, *known), "there are the faults", see="kafka-proto list"))
         self._only("a scenario", "timeout_ms")
         found = [*self._ruled(known[name]), *self._at_times(known[name]), *self._by_chance(known[name])]
         if not found:
@@ -167,7 +183,7 @@ class _Part:
 
     def _sent_by_clients(self, rule: Rule) -> str:
         name = rule.message.removesuffix("Request").removesuffix("Response")
-        if name == "WriteTxnMarkers" or no_request(name, self._settings) is not None:
+        if name == "WriteTxnMarkers" or no_request(name, self._offer) is not None:
             raise self._wrong(f"{rule.message} is between brokers, where no single message can be hit; "
                               "`partition b1 b2` cuts two of them off from each other")
         return name

@@ -1,4 +1,4 @@
-"""P1 to P11 on a session behind the wire: `guarantees` decides each, here is what it decides about.
+"""P1 to P12 and R1 to R6 on a session behind the wire: `guarantees` decides each, here is what it decides about.
 
 Brokers are at rest between inputs, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes what
 they violate.
@@ -14,12 +14,18 @@ from typing import NamedTuple
 import attrs
 
 from harness.model import FrozenMap, Property, Reason, View, always
-from kafka_proto.broker.coordinator.transaction import TransactionMetadata
+from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.coordinator import Offsets
-from kafka_proto.cluster import guarantees
+from kafka_proto.cluster import guarantees, served_replicas
 from kafka_proto.cluster.failures import Leadership
+from kafka_proto.cluster.running import RunningCluster
+from kafka_proto.gateway.answers import violated
+from kafka_proto.gateway.apis.records import as_bytes
+from kafka_proto.gateway.applications import exactly_once
+from kafka_proto.gateway.inputs import Ended, Injected, Input, Passed
 from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, Observed, noted_whole
+from kafka_proto.gateway.records import read_header
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
 
@@ -137,6 +143,25 @@ def _offsets(seen: Observed, brokers: Brokers) -> Iterable[object]:
     return brokers.logs.get(OFFSETS_PARTITION), brokers.offsets
 
 
+def applied(seen: Observed, brokers: Brokers) -> Reason:
+    """P12, while no transaction is half ended, and all its logs are served."""
+    is_ending = brokers.waiting or any(entry.state in PREPARED for entry in brokers.entries.values())
+    return None if is_ending or not {*seen.ledgers} <= {*brokers.logs} else exactly_once(seen.watched, brokers.logs)
+
+
+def stable(seen: Observed, brokers: Brokers) -> Reason:
+    """R5: what a consumer was sent is in the log of each later leader, unless it was deleted."""
+    for p, read in seen.reads.items():
+        log = brokers.logs.get(p)
+        if log is None or read.offset < log.log_start_offset:
+            continue
+        first = log.batches.first_after(read.offset - 1, BASE_OFFSET)
+        batch = next(iter(log.batches.between(first, first + 1)), None)
+        if batch is None or batch.base_offset != read.offset or read_header(as_bytes(batch, 0)).crc != read.crc:
+            return f"a consumer was sent offset {read.offset} of {p}, which its leader does not have, or as another one"
+    return None
+
+
 CHECKS: Mapping[str, tuple[str, Check]] = {
     "MarkerAttribution": ("P1", kept(lambda seen, brokers: guarantees.first(
         guarantees.marker_attribution(name, (span,)) for name, span in _ends(seen) if span.cause), _spans)),
@@ -152,19 +177,29 @@ CHECKS: Mapping[str, tuple[str, Check]] = {
     "OffsetsOfTheLog": ("P10", kept(offsets, _offsets)),
     "ProducerStateGrows": ("P11", kept(lambda seen, brokers: guarantees.first(
         starmap(guarantees.producer_state_grows, brokers.logs.items())), _logs)),
+    "ExactlyOnce": ("P12", applied),
+    "StableReads": ("R5", stable),
 }
 """An operator may end what hangs: markers that no transaction caused are left out."""
 OF_ANSWERS = {"NoIntermediateRead": "P4", "FencedForAReason": "P7", "ReadBound": "P9"}
-"""Properties that an answer violates, and that stay violated then."""
-NAMES = tuple(sorted((*CHECKS, *OF_ANSWERS)))
+NOTED = {**OF_ANSWERS, **served_replicas.NAMES}
+"""Properties that an answer violates, or replicas when they are looked at, and that stay violated then."""
+NAMES = tuple(sorted((*CHECKS, *NOTED)))
 
 
 def problems(seen: Observed, brokers: Brokers) -> dict[str, str]:
     """Return the properties that fail, with reasons, P1 first."""
-    found = {number: (name, why) for name, (number, check) in CHECKS.items()
-             if (why := check(seen, brokers)) is not None}
-    found |= {OF_ANSWERS[name]: (name, why) for name, why in seen.broken.items()}
-    return dict(found[number] for number in sorted(found, key=lambda number: int(number[1:])))
+    found = [(number, name, why) for name, (number, check) in CHECKS.items()
+             if (why := check(seen, brokers)) is not None]
+    found += [(NOTED[name], name, why) for name, why in seen.broken.items()]
+    return {name: why for _, name, why in sorted(found, key=lambda row: (row[0][0], int(row[0][1:]), row[1]))}
+
+
+def looked_at(seen: Observed, cluster: RunningCluster, given: Input) -> Observed:
+    """Note what replicas violate; they are looked at when a fault begins or ends, or time has passed."""
+    for name, why in served_replicas.problems(cluster) if isinstance(given, Injected | Ended | Passed) else ():
+        seen = violated(seen, name, why)
+    return seen
 
 
 def properties() -> tuple[Property, ...]:
@@ -173,10 +208,10 @@ def properties() -> tuple[Property, ...]:
     def of_state(check: Check) -> Callable[[View], Reason]:
         return lambda view: check(view["observed"], view["brokers"])
 
-    def of_answers(name: str) -> Callable[[View], Reason]:
+    def noted(name: str) -> Callable[[View], Reason]:
         return lambda view: view["observed"].broken.get(name)
 
     return (
         *(always(name, of_state(check), source=f"ours: {number}") for name, (number, check) in CHECKS.items()),
-        *(always(name, of_answers(name), source=f"ours: {number}") for name, number in OF_ANSWERS.items()),
+        *(always(name, noted(name), source=f"ours: {number}") for name, number in NOTED.items()),
     )

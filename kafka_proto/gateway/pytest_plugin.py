@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FIXTURE = "kafka_cluster"
 CLUSTER: pytest.StashKey[KafkaCluster] = pytest.StashKey()
 """The cluster of a test, from its setup to its teardown."""
-SEEDS = "seeds"
+SEEDS, STRICT = "seeds", "--kafka-strict"
 MOST_SEEDS = 10_000
 FAILED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 """By test: the first of its seeds that failed."""
@@ -38,7 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
     config.addinivalue_line("markers", f"{FIXTURE}(topics=..., release=..., brokers=..., num_partitions=..., "
                             "replication_factor=..., min_insync_replicas=..., config=..., faults=..., seed=..., "
-                            "seeds=...): the cluster that the test gets")
+                            "seeds=..., exactly_once=..., allow=...): the cluster that the test gets")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let known bugs of clients fail tests, too."""
+    parser.getgroup("harness").addoption(STRICT, action="store_true", help=(
+        "known bugs of clients that a mark kafka_cluster allows fail its test"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -84,7 +90,10 @@ def _asked(item: pytest.Item, seed: int | None = None) -> KafkaCluster:
             if name not in takes:
                 raise Refusal(unknown(f"there is no {name!r}", name, takes, "it takes"))
         named.pop(SEEDS, None)
-        return KafkaCluster(*words, **named)
+        cluster = KafkaCluster(*words, **named)
+        if item.config.getoption(STRICT):
+            cluster.allow = ()
+        return cluster
     except (Refusal, TypeError, ValueError) as error:
         pytest.fail(f"{item.name} has a mark {FIXTURE} that cannot be: {error}", pytrace=False)
 
@@ -103,6 +112,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     with _keeping(item, "call"):
         result = yield
         wrong = None if cluster is None else cluster.verdict()
+    if cluster is not None:
+        for name, issue in cluster.explained().items():
+            item.user_properties.append((name, issue))
+            item.add_report_section("call", FIXTURE, f"{name} is violated, which {issue} explains and the test allows")
     if cluster is not None and wrong is not None:
         pytest.fail(f"{wrong}\n{_kept(item, cluster)}", pytrace=False)
     return result

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from harness.model import NO_FAULTS, Refusal, Step, Telling
 from harness.record import Chosen, ChosenInput, SpooledChoices, Trail
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Input, Output, Started
+from kafka_proto.gateway.front import Front
+from kafka_proto.gateway.inputs import Fronted, Input, Output, Started
 from kafka_proto.gateway.model import NAME, step_name
 from kafka_proto.gateway.properties import NAMES
-from kafka_proto.gateway.story import TakenInput, ToldHost
+from kafka_proto.gateway.story import TakenInput, ToldFront
 
 MOST_TOLD = 200
 """Steps that are kept to be told."""
@@ -23,7 +23,7 @@ MOST_TOLD = 200
 class Recording:
     """Sees what a host takes; long sessions are kept in a temporary file until the trail is written."""
 
-    def __init__(self, host: Host, started: Started) -> None:
+    def __init__(self, host: Front, started: Started | Fronted) -> None:
         self._host = host
         self._choices = SpooledChoices()
         self._last = deque[TakenInput](maxlen=MOST_TOLD)
@@ -34,7 +34,7 @@ class Recording:
         action, args = step_name(given, outputs)
         label = Step(action, args, detail=", ".join(self._host.said)).label
         self._choices.append(Chosen(label, input=ChosenInput.of(NAME, given)))
-        if isinstance(self._host, ToldHost) and self._host.taken is not None:
+        if isinstance(self._host, ToldFront) and self._host.taken is not None:
             self._last.append(self._host.taken)
 
     @property

@@ -292,3 +292,16 @@ def write_marker(
     return write_batch([marker], base_offset=base_offset, base_timestamp=timestamp, producer_id=producer_id,
                        producer_epoch=producer_epoch, is_transactional=True, is_control=True,
                        partition_leader_epoch=partition_leader_epoch)
+
+
+def read_marker(batch: bytes, header: BatchHeader) -> tuple[int, int]:
+    """Return the type of a control batch, 1 for a commit and 0 for an abort, and its coordinator's epoch.
+
+    Control batches of other types end nothing, and have no such epoch. Raises BadBatch.
+    """
+    record = next(iter(read_records(batch, header)), WireRecord(None, None))
+    if len(record.key or b"") < MARKER_KEY.size:
+        raise BadBatch("INVALID_RECORD", "a control batch without a type")
+    _, kind = MARKER_KEY.unpack_from(record.key or b"")
+    has_epoch = kind in (0, 1) and len(record.value or b"") >= MARKER_VALUE.size
+    return kind, MARKER_VALUE.unpack_from(record.value or b"")[1] if has_epoch else -1

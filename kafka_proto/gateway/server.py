@@ -1,4 +1,4 @@
-"""TCP on loopback: a listener per broker, a task per connection, all of them around one `Host` that knows no I/O.
+"""TCP on loopback: a listener per broker, a task per connection, all of them around a `Front` that knows no I/O.
 
 Sizes and counts are bounded: connections, bytes of a request, requests under way, bytes that a client has not read.
 """
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,27 @@ import attrs
 import trio
 
 from harness.model import FrozenMap, Refusal
-from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, TimedFault
+from kafka_proto.gateway.front import Front
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import (
+    Arrived,
+    Close,
+    Ended,
+    FaultKind,
+    Fronted,
+    Gone,
+    Injected,
+    Input,
+    Opened,
+    Output,
+    Passed,
+    Settings,
+    Started,
+    TimedFault,
+    Write,
+)
 from kafka_proto.gateway.plans import read_plan, written
-from kafka_proto.gateway.story import ToldHost
+from kafka_proto.gateway.story import ToldFront, ToldHost
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -41,10 +58,10 @@ def wall_clock_ms() -> int:
 
 
 @attrs.define
-class _Outbox:
+class Outbox:
     """What waits to be written to a client."""
 
-    stream: trio.SocketStream
+    stream: trio.SocketStream | None = None
     ready: trio.Event = attrs.field(factory=trio.Event)
     data: bytearray = attrs.field(factory=bytearray)
     ends: bool = False
@@ -62,14 +79,14 @@ class _Outbox:
 class Server:
     """Serves brokers until it is cancelled. `seen` is handed every input with its result."""
 
-    def __init__(self, host: Host, seen: Seen = lambda given, outputs: None, clock: Callable[[], int] = wall_clock_ms,
+    def __init__(self, host: Front, seen: Seen = lambda given, outputs: None, clock: Callable[[], int] = wall_clock_ms,
                  idle_seconds: float = IDLE_SECONDS, most_connections: int = MOST_CONNECTIONS) -> None:
         self.host = host
         self._seen = seen
         self._clock = clock
         self._idle_seconds = idle_seconds
         self._most_connections = most_connections
-        self._outboxes: dict[int, _Outbox] = {}
+        self._outboxes: dict[int, Outbox] = {}
         self.opened = self.received = 0
         """Connections, and bytes that came."""
         self.begun = 0
@@ -114,6 +131,15 @@ class Server:
         """End a fault."""
         self._take(Ended(number, self._clock()))
 
+    def look(self) -> None:
+        """Let time pass up to now: what is due happens, and replicas are looked at."""
+        self._take(Passed(self._clock()))
+
+    def problems(self) -> dict[str, str]:
+        """Return the properties that fail, with reasons, after a look."""
+        self.look()
+        return self.host.problems()
+
     async def inject_later(
         self, faults: Iterable[TimedFault], say: Callable[[int, TimedFault], None] | None = None
     ) -> None:
@@ -134,14 +160,17 @@ class Server:
             raise
         self._seen(given, outputs)
         for output in outputs:
-            outbox = self._outboxes.get(output.connection)
-            if outbox is not None and isinstance(output, Write):
-                outbox.put(output.data)
-            elif outbox is not None and isinstance(output, Close):
-                outbox.end()
+            self._carry_out(output)
         if self.host.faults.lasting is not before:
             self._start_or_stop()
         self._changed.set()
+
+    def _carry_out(self, output: Output) -> None:
+        outbox = self._outboxes.get(output.connection)
+        if outbox is not None and isinstance(output, Write):
+            outbox.put(output.data)
+        elif outbox is not None and isinstance(output, Close):
+            outbox.end()
 
     def _start_or_stop(self) -> None:
         """Let brokers listen that are up, and those not that are down."""
@@ -160,14 +189,14 @@ class Server:
                 await self._changed.wait()
             self._changed = trio.Event()
             if scope.cancelled_caught:
-                self._take(Passed(self._clock()))
+                self.look()
 
     async def _client(self, broker: int, stream: trio.SocketStream) -> None:
         """Serve one connection until either side ends it, or it is idle for too long."""
         if len(self._outboxes) >= self._most_connections:
             return
         number, self.opened = self.opened, self.opened + 1
-        outbox = self._outboxes[number] = _Outbox(stream)
+        outbox = self._outboxes[number] = Outbox(stream)
         self._take(Opened(number, self._clock(), broker))
         try:
             async with trio.open_nursery() as nursery:
@@ -192,7 +221,7 @@ class Server:
             self.received += len(data)
             self._take(Arrived(number, bytes(data), self._clock()))
 
-    async def _write(self, outbox: _Outbox, client: trio.CancelScope) -> None:
+    async def _write(self, outbox: Outbox, client: trio.CancelScope) -> None:
         """Write what there is, then close the connection if it is to end."""
         while True:
             await outbox.ready.wait()
@@ -200,6 +229,7 @@ class Server:
             while outbox.data and len(outbox.data) <= MOST_UNREAD:
                 data, outbox.data = bytes(outbox.data), bytearray()
                 try:
+                    assert outbox.stream is not None
                     await outbox.stream.send_all(data)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     client.cancel()
@@ -225,16 +255,32 @@ async def listening(settings: Settings, address: str | None = None) -> tuple[Set
     return attrs.evolve(settings, ports=tuple(each.socket.getsockname()[1] for each in listeners)), listeners
 
 
-Watch = Callable[[ToldHost, Started], Seen]
+Watch = Callable[[ToldFront, Started | Fronted], Seen]
 """Is handed the host before anything comes, and returns the observer of every input."""
+
+
+@asynccontextmanager
+async def running(
+    server: Server, listeners: Iterable[trio.SocketListener], faults: Iterable[TimedFault]
+) -> AsyncIterator[trio.Nursery]:
+    """Let a server run while the block lasts, and faults begin: yield a nursery beside it."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve, *listeners)
+        nursery.start_soon(server.inject_later, faults)
+        yield nursery
+        nursery.cancel_scope.cancel()
+
+
+Serving = tuple[Server, trio.Nursery, str]
+"""A server that runs, a nursery beside it, and where clients find the brokers."""
 
 
 @asynccontextmanager
 async def serving(
     settings: Settings, topics: Mapping[str, int], watch: Watch, faults: Iterable[TimedFault] = (),
     listen: str | None = None,
-) -> AsyncIterator[tuple[Server, trio.Nursery, str]]:
-    """Serve brokers while the block lasts: yield their server, a nursery beside it, and where clients find the brokers.
+) -> AsyncIterator[Serving]:
+    """Serve brokers while the block lasts.
 
     With `listen`, they listen at another address than clients are told. Raises OSError if a port is taken,
     ValueError for a release and level that no version stands for.
@@ -245,11 +291,14 @@ async def serving(
     host = ToldHost(here, started.topics, started.now)
     host.begun(started)
     server = Server(host, watch(host, started), wall_clock_ms)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, *listeners)
-        nursery.start_soon(server.inject_later, faults)
-        yield server, nursery, ",".join(f"{here.host}:{port}" for port in here.ports)
-        nursery.cancel_scope.cancel()
+    async with running(server, listeners, faults) as nursery:
+        yield server, nursery, addresses(here)
+        server.look()
+
+
+def addresses(settings: Settings) -> str:
+    """Return where clients find the brokers, in the form that they want."""
+    return ",".join(f"{settings.host}:{port}" for port in settings.ports)
 
 
 async def obey(server: Server, seed: int, later: trio.Nursery) -> None:
@@ -275,7 +324,7 @@ def _typed(server: Server, text: str, seed: int) -> list[TimedFault]:
     """End a fault, or return those that a line begins. Raises Refusal."""
     end = END.fullmatch(text)
     if end is None:
-        return read_plan(text, seed, server.host.settings)
+        return read_plan(text, seed, server.host.settings, server.host.offer)
     if not 1 <= int(end[1]) <= server.begun:
         raise Refusal(f"there is no fault {end[1]}; {server.begun} began so far")
     server.end(int(end[1]))
@@ -287,17 +336,17 @@ def _begun(number: int, timed: TimedFault) -> None:
 
 
 def serve_until_signal(
-    settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
-    faults: Iterable[TimedFault] = (), typed: int | None = None, listen: str | None = None,
+    served: AbstractAsyncContextManager[Serving], announce: Callable[[str], None], typed: int | None = None,
     beside: Callable[[Server], Awaitable[None]] | None = None,
 ) -> Server:
-    """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
+    """Serve until SIGTERM or SIGINT; `announce` is told the addresses of the brokers once clients can connect.
 
-    With `typed`, a seed, lines on stdin are obeyed; `beside` is done with the server meanwhile. Raises as `serving`.
+    With `typed`, a seed, lines on stdin are obeyed; `beside` is done with the server meanwhile. Raises what `served`
+    does.
     """
     async def run() -> Server:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with serving(settings, topics, watch, faults, listen) as (server, tasks, address):
+            async with served as (server, tasks, address):
                 announce(address)
                 if typed is not None:
                     tasks.start_soon(obey, server, typed, tasks)

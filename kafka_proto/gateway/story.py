@@ -5,7 +5,7 @@ Nothing here is decided, and nothing is remembered: all is read from what the ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -15,8 +15,10 @@ from kafka_proto.cluster.failures import Leadership
 from kafka_proto.gateway import inputs, offer, words
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.faults import LOST, Exchanged, FaultsUnderWay
+from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Injected, Input, Output
+from kafka_proto.gateway.proxy import ProxyHost
 from kafka_proto.requests import INTERNAL_TOPICS, topic_of
 
 ELSEWHERE = ""
@@ -24,10 +26,12 @@ ELSEWHERE = ""
 RESERVED = "environment"
 SORTS: Mapping[str, str] = {
     "crash": "crash", "shut_down": "crash", "pause": "pause", "partition": "partition", "elect": "elect",
-    "delay": "delay", "drop": "drop", "lose": "drop", "duplicate": "duplicate", "answer": "fault",
+    "slow_disk": "fault", "delay": "delay", "drop": "drop", "lose": "drop", "duplicate": "duplicate", "answer": "fault",
 }
-MENDINGS: Mapping[str, str] = {"crash": "restart", "shut_down": "restart", "pause": "resume", "partition": "heal"}
-MENDED = {"crash": "starts", "shut_down": "starts", "pause": "goes on", "partition": "is heard again"}
+MENDINGS: Mapping[str, str] = {
+    "slow_disk": "resume", "crash": "restart", "shut_down": "restart", "pause": "resume", "partition": "heal"}
+MENDED = {"slow_disk": "writes to its disk again", "crash": "starts", "shut_down": "starts", "pause": "goes on",
+          "partition": "is heard again"}
 Waiting = Mapping[int, tuple[str | None, tuple[WireRequest, ...]]]
 """By connection: the id of its client, and its requests that are not answered."""
 
@@ -42,8 +46,8 @@ class Moment:
     """Those that the input is about."""
 
 
-class ToldHost(Host):
-    """A host that keeps what its last input did, to be told."""
+class ToldFront(Front):
+    """Brokers that keep what their last input did, to be told."""
 
     taken: TakenInput | None = None
 
@@ -53,10 +57,10 @@ class ToldHost(Host):
         before = self._moment(about)
         outputs = super().take(given)
         self.taken = TakenInput(given, before, self._moment(about), self.settings.brokers, self.observed.clients,
-                           self.exchanged, self.cluster.marked, bool(outputs), count)
+                           self.exchanged, self.marked, bool(outputs), count)
         return outputs
 
-    def begun(self, started: inputs.Started) -> TakenInput:
+    def begun(self, started: inputs.Started | inputs.Fronted) -> TakenInput:
         """Return what the first input of all did, which made the host."""
         now = self._moment(())
         self.taken = TakenInput(started, now, now, self.settings.brokers, (), [], [], False, 0)
@@ -70,8 +74,16 @@ class ToldHost(Host):
 
     def _moment(self, about: Iterable[int]) -> Moment:
         there = ((number, self.clients[number].connection) for number in about if number in self.clients)
-        return Moment(self.faults, self.cluster.led, {
+        return Moment(self.faults, self.led, {
             number: (connection.client_id, connection.open_requests) for number, connection in there})
+
+
+class ToldHost(ToldFront, Host):
+    """Brokers of this project, told."""
+
+
+class ToldProxy(ToldFront, ProxyHost):
+    """A proxy, told."""
 
 
 @attrs.frozen(eq=False)
@@ -84,7 +96,7 @@ class TakenInput:
     brokers: tuple[int, ...]
     clients: tuple[str, ...]
     exchanged: list[Exchanged]
-    marked: list[Request]
+    marked: Sequence[Request]
     wrote: bool
     """Whether anything was written to clients."""
     number: int
@@ -134,6 +146,8 @@ class TakenInput:
 
     def _label(self) -> str:
         given = self.given
+        if isinstance(given, inputs.Fronted):
+            return f"a proxy in front of {given.host}:{given.port}"
         if isinstance(given, inputs.Started):
             made = given.settings
             topics = ", ".join(f"{name} with {counted(count)}" for name, count in given.topics.items()) or "no topics"
@@ -191,7 +205,7 @@ class TakenInput:
     def _gates(self) -> dict[str, Gate]:
         """Return the brokers that are down, paused or cut off."""
         found: dict[str, Gate] = {}
-        for fault in self.after.faults.lasting:
+        for fault in (fault for fault in self.after.faults.lasting if fault.kind in inputs.OF_BROKERS):
             for one, other in ((fault.broker, fault.other), (fault.other, fault.broker)):
                 if not one:
                     continue

@@ -108,6 +108,7 @@ def _produced(message: Fields) -> Iterator[tuple[str, str]]:
 def answered(request: WireRequest, answer: Fields | None) -> tuple[str, About]:
     """Return the answer to a request as its name, with its errors, and what it says."""
     found = errors(answer)
+    answer = answer and {name: value for name, value in answer.items() if name != "node_endpoints"}
     about: list[tuple[str, str]] = []
     if answer is not None and request.api_key == offer.FETCH:
         about = [*_fetched(answer)]

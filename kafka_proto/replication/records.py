@@ -75,6 +75,8 @@ def last_epoch(log: AnyLog) -> int:
 
 def first_disagreement(one: AnyLog, other: AnyLog, upto: int) -> int | None:
     """Return the first offset below `upto` at which the logs do not hold the same record, or None."""
+    if len(one) >= upto and one[:upto] == other[:upto]:
+        return None
     for offset in range(upto):
         record = record_at(one, offset)
         if record is None or record != record_at(other, offset):

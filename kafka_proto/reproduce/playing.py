@@ -19,11 +19,15 @@ from kafka_proto.conformance.at_broker import await_coordinators, new_run, pause
 from kafka_proto.conformance.player import as_batch
 from kafka_proto.conformance.situations import Situation
 from kafka_proto.gateway.client import Client
-from kafka_proto.gateway.server import wall_clock_ms
+from kafka_proto.gateway.connection import WireRequest
+from kafka_proto.gateway.front import Front
+from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
+from kafka_proto.gateway.outside import Address
+from kafka_proto.gateway.proxying import proxying
+from kafka_proto.gateway.server import Seen, Server, wall_clock_ms
 from kafka_proto.reproduce import librdkafka
 from kafka_proto.reproduce.judging import ApplicationLedger, ObservedLog, named
-from kafka_proto.reproduce.proxy import Address, HeldRequest, Proxy, chooser
-from kafka_proto.reproduce.schedule import Arrives, Comes, Event, Schedule, ScheduledCall, Settled
+from kafka_proto.reproduce.schedule import Arrives, Comes, Event, Late, Schedule, ScheduledCall, Settled
 from kafka_proto.requests import partition_index, topic_of
 
 LATE_SECONDS = 30.0
@@ -76,6 +80,29 @@ class Librdkafka:
 
 
 @attrs.define
+class HeldRequest:
+    """A request that is to come late, or never, by a fault that begins with its producer's call."""
+
+    late: Late
+    fault: int = 0
+    """Its number, once it has begun."""
+    request: WireRequest | None = None
+    came: trio.Event = attrs.field(factory=trio.Event)
+    answered: trio.Event = attrs.field(factory=trio.Event)
+
+    def look(self, front: Front) -> None:
+        """Note what an input made of it: that it came, or that the broker answered it."""
+        for rule in front.faults.rules:
+            if rule.fault.number == self.fault and rule.seen >= rule.fault.nth:
+                self.came.set()
+        for held in front.faults.held:
+            if held.number == self.fault and self.request is None:
+                self.request = held.requests[0][0]
+        if any(each.answer is not None and each.request is self.request for each in front.exchanged):
+            self.answered.set()
+
+
+@attrs.define
 class Application:
     """The producers and what they did: `call` makes a call, and returns when the next event may come."""
 
@@ -84,9 +111,9 @@ class Application:
     prefix: str
     nursery: trio.Nursery
     librdkafka: Librdkafka
+    proxy: Server
+    helds: list[HeldRequest]
     calls: list[ScheduledCall] = attrs.field(factory=list)
-    begun: dict[str, int] = attrs.field(factory=dict)
-    """Which call of the schedule each producer made last."""
     operations: dict[str, trio.Event] = attrs.field(factory=dict)
     """What each producer waits for."""
     answered: dict[str, str] = attrs.field(factory=dict)
@@ -100,13 +127,22 @@ class Application:
     async def call(self, call: ScheduledCall) -> None:
         """Make a call once the producer's earlier one is over; what asks a broker goes on in a thread."""
         await self.over(call.producer)
-        self.begun[call.producer] = len(self.calls)
+        self._expect(call.producer)
         self.calls.append(call)
         if call.action in ("BeginTransaction", "Send"):
             await self._make(call)
         else:
             self.operations[call.producer] = trio.Event()
             self.nursery.start_soon(self._operate, call)
+
+    def _expect(self, producer: str) -> None:
+        """Let faults begin that are about a producer's next call, and those end that its last one did not meet."""
+        for held in self.helds:
+            if held.late.producer == producer and held.fault and not held.came.is_set():
+                self.proxy.end(held.fault)
+            if held.late.producer == producer and held.late.call == len(self.calls):
+                held.fault = self.proxy.inject("drop" if held.late.is_lost else "delay", request=held.late.api,
+                                               nth=held.late.nth, client=producer)
 
     async def settle(self, producer: str) -> None:
         """Wait until what a producer waits for is answered, what it wrote included."""
@@ -212,31 +248,36 @@ async def _played(
     schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
 ) -> Application:
     helds = [HeldRequest(late) for late in schedule.lates]
-    async with _librdkafka() as program, trio.open_nursery() as nursery:
-        application = Application(schedule, "", prefix, nursery, program)
+
+    def watch(front: Front, started: Started | Fronted) -> Seen:
+        def see(given: Input, outputs: list[Output]) -> None:
+            for held in helds:
+                held.look(front)
+
+        return see
+
+    async with _librdkafka() as program, proxying(broker, Settings(), watch, lambda proxy: []) as (
+            server, nursery, servers):
+        application = Application(schedule, servers, prefix, nursery, program, server, helds)
         nursery.start_soon(application.watch)
-        proxy = Proxy(chooser(helds, lambda producer: application.begun.get(producer, -1)))
-        mine = await proxy.listen(nursery, broker)
-        application.servers = f"{mine[0]}:{mine[1]}"
         for event in schedule.events:
             progress(_said(event))
             if isinstance(event, ScheduledCall):
                 await application.call(event)
             elif isinstance(event, Settled):
                 await application.settle(event.producer)
-            elif problem := await _late(next(held for held in helds if held.late == event.late), event):
+            elif problem := await _late(next(held for held in helds if held.late == event.late), event, server):
                 application.failed = problem
                 break
         else:
             await trio.sleep(QUIET_SECONDS)
-        nursery.cancel_scope.cancel()
     return application
 
 
-async def _late(held: HeldRequest, event: Comes | Arrives) -> str:
+async def _late(held: HeldRequest, event: Comes | Arrives, proxy: Server) -> str:
     """Wait for a late request, or let it arrive and be answered; return what was in the way, if anything."""
     if isinstance(event, Arrives):
-        held.may_arrive.set()
+        proxy.end(held.fault)
     with trio.move_on_after(LATE_SECONDS):
         await (held.came if isinstance(event, Comes) else held.answered).wait()
         return ""

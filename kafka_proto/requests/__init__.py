@@ -18,6 +18,8 @@ import attrs
 from harness.model import FrozenMap, absent_if_none
 from kafka_proto.errors import Error as Error
 from kafka_proto.log import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, AbortedTransaction, ProducerState, RecordBatch
+from kafka_proto.requests.groups import ConsumerGroupHeartbeatRequest as ConsumerGroupHeartbeatRequest
+from kafka_proto.requests.groups import ConsumerGroupHeartbeatResponse as ConsumerGroupHeartbeatResponse
 from kafka_proto.requests.groups import DeleteGroupRequest as DeleteGroupRequest
 from kafka_proto.requests.groups import DeleteGroupResponse as DeleteGroupResponse
 from kafka_proto.requests.groups import HeartbeatRequest as HeartbeatRequest

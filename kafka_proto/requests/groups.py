@@ -196,3 +196,35 @@ class OffsetDeleteRequest:
 @attrs.frozen
 class OffsetDeleteResponse:
     error: Error
+
+
+@attrs.frozen
+class ConsumerGroupHeartbeatRequest:
+    """A member of a consumer group joins, goes on or leaves (KIP-848). What has not changed may be left out."""
+
+    version: int
+    group_id: str
+    member_id: str
+    member_epoch: int
+    """0 to join, -1 to leave, -2 if an instance will come back."""
+    instance_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    """From version 1."""
+    server_assignor: str | None = None
+    owned: tuple[str, ...] | None = None
+    """The partitions that it has not given up."""
+    client_id: str = ""
+    """Of the request's header."""
+
+
+@attrs.frozen
+class ConsumerGroupHeartbeatResponse:
+    error: Error
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: tuple[str, ...] | None = None
+    """The partitions that the member may have, if they are others than before."""

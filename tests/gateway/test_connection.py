@@ -75,9 +75,10 @@ def test_api_versions_offers_what_is_served_of_a_release(release: str) -> None:
     ((_, message),) = responses(data, (API_VERSIONS, 3))
     ranges = {key["api_key"]: (key["min_version"], key["max_version"]) for key in message["api_keys"]}
     last = {"3.5.2": 9, "3.6.2": 9, "3.7.2": 10, "3.8.1": 11, "3.9.2": 11}
-    produce = (3, last[release]) if release in last else (0, 12)
+    produce = (3, last[release]) if release in last else (0, 12 if release == "4.0.0" else 13)
+    metadata = (0, 12 if release in last else 13)
     api_versions = (0, 3) if release in ("3.5.2", "3.6.2", "3.7.2", "3.8.1") else (0, 4)
-    assert ranges == {PRODUCE: produce, METADATA: (0, 9), HEARTBEAT: (0, 4), API_VERSIONS: api_versions}
+    assert ranges == {PRODUCE: produce, METADATA: metadata, HEARTBEAT: (0, 4), API_VERSIONS: api_versions}
     features = {feature["name"]: feature["max_version_level"] for feature in message["finalized_features"]}
     assert features == ({"transaction.version": level} if level else {})
 

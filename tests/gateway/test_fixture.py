@@ -17,6 +17,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.commands.command_line import PATIENCE_S
 from support.paths import ROOT
 
+from harness.model import Refusal
 from harness.record import Recorder, read_trail
 from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway.client import Client
@@ -47,16 +48,40 @@ def test_a_transaction_survives_a_crash(tmp_path: Path) -> None:
 
 
 def test_offsets_outside_the_transaction_are_found(tmp_path: Path) -> None:
-    """The second example fails for the application with the bug alone, and leaves its session."""
+    """The second example fails for the application with the bug alone; its trail replays to the same verdict."""
     done = examples(tmp_path, "test_offsets.py")
     assert "1 failed, 1 passed" in done.stdout, done.stdout
     assert "test_each_order_is_paid_once[False]" in done.stdout and "kafka-proto replay" in done.stdout
+    (path,) = (path for path in tmp_path.iterdir() if ".short." not in path.name)
+    assert "ExactlyOnce is violated: orders-0 offset 0 was skipped" in done.stdout
+    assert replay_plain(read_trail(path)).verdict.violated == "ExactlyOnce", "no property of Kafka's is violated"
+
+
+def test_acks_of_one_lose_what_was_acknowledged(tmp_path: Path) -> None:
+    """The third example fails with acks=1 alone; brokers have done nothing wrong."""
+    done = examples(tmp_path, "test_acks.py")
+    assert "1 failed, 1 passed" in done.stdout and "survives_a_failover[1]" in done.stdout, done.stdout
     (path,) = tmp_path.iterdir()
-    assert replay_plain(read_trail(path)).verdict.ok, "no property of Kafka's is violated: the bug is the application's"
+    assert replay_plain(read_trail(path)).verdict.ok
+
+
+def test_a_known_bug_of_a_client_is_allowed_unless_tests_are_strict(tmp_path: Path) -> None:
+    """By its issue; one flag lets it fail the test again, and another issue is refused."""
+    text = (EXAMPLES / "test_late_commit.py").read_text(encoding="utf-8")
+    test = tmp_path / "test_allowed.py"
+    mark = '@pytest.mark.kafka_cluster({"orders": 2}'
+    test.write_text(text.replace(mark, f'{mark}, allow="KAFKA-17754"'), encoding="utf-8")
+    done = examples(tmp_path / "out", str(test), "-rA")
+    assert done.returncode == 0, done.stdout
+    assert "MarkerAttribution is violated, which KAFKA-17754 explains and the test allows" in done.stdout
+    done = examples(tmp_path / "out", str(test), "--kafka-strict")
+    assert done.returncode == 1 and "MarkerAttribution is violated: " in done.stdout
+    with pytest.raises(Refusal, match=r"there is no known bug 'KAFKA-1'; did you mean KAFKA-17754\?"):
+        KafkaCluster(allow="KAFKA-1")
 
 
 def test_tx_01_is_shown_with_librdkafka_on_the_newest_release(tmp_path: Path) -> None:
-    """The third example fails by P1 first; its trail replays to the same, without librdkafka, in another process."""
+    """The fourth example fails by P1 first; its trail replays to the same, without librdkafka, in another process."""
     done = examples(tmp_path, "test_late_commit.py")
     assert done.returncode == 1, done.stdout
     for name in ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"):
@@ -181,8 +206,9 @@ WRONG_MARKS = [
     ("brokers=3, replication_factor=2, min_insync_replicas=3",
      "min_insync_replicas should be a number from 1 to 2, not 3"),
     ("num_partitions=0", "num_partitions should be a number from 1 to 9999, not 0"),
-    ("broker=2", "there is no 'broker'; did you mean brokers? it takes topics, release, transaction_version, brokers, "
-     "num_partitions, replication_factor, min_insync_replicas, config, faults, seed, seeds"),
+    ("broker=2", "there is no 'broker'; did you mean brokers?"),
+    ('allow="all"', "there is no known bug 'all'; known are KAFKA-17754"),
+    ('exactly_once="orders"', "an application should be declared as 'orders to payments group=billing by=key'"),
     ('release="4"', "no release 4;"),
     ('faults="crash b3"', "--faults 'crash b3': there is no broker 'b3'; there are b1"),
 ]

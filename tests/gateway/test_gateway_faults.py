@@ -23,8 +23,7 @@ from support.gateway.wire import (
 from harness.model import Refusal
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.host import Arrived, Close, Ended, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.inputs import Arrived, Close, Ended, Opened, Passed, Settings, Write
 from kafka_proto.gateway.plans import read_plan, written
 from kafka_proto.gateway.records import WireRecord, write_batch
 

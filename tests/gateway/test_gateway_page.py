@@ -40,8 +40,8 @@ def written(first: int, last: int) -> str:
 
 def changes(versions: str) -> dict[str, str]:
     """Return the versions of an API by the release that begins to offer them, from `0, 0 to 1 from 3.7.2`."""
-    first, *later = versions.split(", ")
-    return {next(iter(RELEASES)): first} | {release: each for each, release in (row.split(" from ") for row in later)}
+    pairs = (row.split(" from ") for row in versions.split(", "))
+    return {since[0] if since else next(iter(RELEASES)): each for each, *since in pairs}
 
 
 def test_versions_are_those_that_are_offered() -> None:
@@ -49,7 +49,7 @@ def test_versions_are_those_that_are_offered() -> None:
     _, _, *table = rows("| API | versions")
     cells = {name: changes(versions) for names, versions in table for name in names.split(", ")}
     assert sum(len(names.split(", ")) for names, _ in table) == len(cells)
-    offered = dict.fromkeys(cells, "")
+    offered: dict[str, str] = {}
     for release in RELEASES:
         offered |= {name: since[release] for name, since in cells.items() if release in since}
         assert offered == dict(ranges(release))

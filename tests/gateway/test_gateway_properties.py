@@ -16,6 +16,7 @@ from harness.model import FrozenMap
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Cause, SentRecords
 from kafka_proto.broker.group.coordinator import OffsetRecord, Offsets, load
+from kafka_proto.cluster import served_replicas
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.answers import answered
@@ -31,8 +32,11 @@ COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
 History = tuple[Observed, Brokers]
 
 
+SENT = write_batch([WireRecord(None, b"a")], producer_id=7, producer_epoch=0, is_transactional=True)
+
+
 def data(transaction: str, sequence: int = 0, epoch: int = 0) -> RecordBatch:
-    return RecordBatch((SentRecords(b"a", transaction),), 7, epoch, sequence, is_transactional=True)
+    return RecordBatch((SentRecords(SENT, transaction),), 7, epoch, sequence, is_transactional=True)
 
 
 def marker(kind: Marker, cause: str, epoch: int = 0, coordinator_epoch: int = 0) -> RecordBatch:
@@ -61,7 +65,7 @@ def fenced(epoch: int, claimed: int = 0) -> History:
     message = {"transactional_id": "app", "producer_id": 7, "producer_epoch": claimed, "committed": True}
     known = entry(TxnState.ONGOING, epoch)
     seen = answered(Observed(), WireRequest(0, offer.END_TXN, 1, 1, None, message), "app#1",
-                    {"error_code": BY_NAME["PRODUCER_FENCED"].number}, {"app": known})
+                    {"error_code": BY_NAME["PRODUCER_FENCED"].number}, {"app": known}.get)
     return seen, Brokers(entries=FrozenMap({"app": known}))
 
 
@@ -70,11 +74,11 @@ def fetched(made: PartitionLog, stable: int, *aborted: int) -> History:
     seen = logged(Observed(), "t-0", made)
     partition = {
         "partition_index": 0, "last_stable_offset": stable,
-        "records": write_batch([WireRecord(None, b"a")], producer_id=7, producer_epoch=0, is_transactional=True),
+        "records": SENT,
         "aborted_transactions": [{"producer_id": 7, "first_offset": first} for first in aborted],
     }
     seen = answered(seen, WireRequest(0, offer.FETCH, 12, 1, None, {"isolation_level": 1}), "",
-                    {"responses": [{"topic": "t", "partitions": [partition]}]}, {})
+                    {"responses": [{"topic": "t", "partitions": [partition]}]}, {}.get)
     known = entry(TxnState.ONGOING)
     return seen, Brokers(FrozenMap({"t-0": made}), FrozenMap({"app": known}))
 
@@ -166,8 +170,8 @@ def test_property_fails_on_a_bad_history_and_holds_in_its_repaired_twin(
 
 
 def test_every_property_has_its_bad_history() -> None:
-    """None is left out."""
-    assert set(CASES) == set(NAMES)
+    """None is left out: `test_applications` and `test_gateway_replicas` have the others."""
+    assert {*CASES, "ExactlyOnce", "StableReads", *served_replicas.NAMES} == set(NAMES)
 
 
 @pytest.mark.parametrize(("state", "epoch", "hangs"), [

@@ -12,8 +12,8 @@ from support.gateway.wire import Producer, Talk, fetched, produced, talk
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.context import code
-from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Close, Gone, Passed, Settings, Write
 from kafka_proto.gateway.records import WireRecord, read_header, read_records, split, write_batch
 
 

@@ -16,8 +16,8 @@ from support.gateway.wire import produced, request_bytes, responses
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.host import Arrived, Gone, Host, Opened
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Gone, Opened, Settings
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.gateway.server import Server, listening
 

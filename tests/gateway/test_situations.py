@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -126,3 +127,22 @@ def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[s
                         ({"--broker": "127.0.0.1:1", "--release": None}, "give --release as well")):
         with pytest.raises(Refusal, match=said):
             conformance.run((), {**asked, **given})
+
+
+def test_verdicts_are_written_as_junit(tmp_path: Path) -> None:
+    """A case for each record, with what differs; the file is there whole, and nothing of it where none can be."""
+    path = tmp_path / "new" / "report.xml"
+    with KafkaCluster(release="4.4.0") as cluster:
+        asked = {**OPTIONS, "--broker": cluster.bootstrap_servers, "--as": "3.9.2", "--junit": str(path)}
+        assert conformance.run((), {**asked, "--situation": "commit_one"}).exit_code == 0
+        (suite, *_) = ElementTree.parse(path).getroot().findall("testsuite")
+        assert suite.attrib["failures"] == "0" and {case.attrib["name"] for case in suite} == {"commit_one"}
+        printed = conformance.run((), {**asked, "--situation": "produce_future_epoch"})
+    root = ElementTree.parse(path).getroot()
+    assert root.attrib["failures"] == str(len(printed.data["records"]))
+    failure = root.find("testsuite/testcase/failure")
+    assert failure is not None and failure.attrib["message"] in printed.text
+    with pytest.raises(Refusal, match=r"cannot write .*commit_one"):
+        conformance.run((), {**OPTIONS, "--situation": "commit_one", "--junit": str(path / "commit_one")})
+    with pytest.raises(Refusal, match="--record compares nothing; leave one of them out"):
+        conformance.run((), {**asked, "--record": "out.json"})

@@ -22,7 +22,7 @@ from harness.record import Recorder, read_trail
 from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import request_bytes
-from kafka_proto.gateway.host import Arrived, Ended, Gone
+from kafka_proto.gateway.inputs import Arrived, Ended, Gone
 from kafka_proto.gateway.records import WireRecord, write_batch
 
 LATE = ROOT / "docs" / "examples" / "gateway" / "late-end.trail.jsonl"
@@ -40,7 +40,7 @@ def steps(text: str) -> dict[int, str]:
     found: dict[int, str] = {}
     at = 0
     for line in text.splitlines():
-        if (begins := re.match(r" *(\d+) (ok 11/11|  +\d+/11|   )", line)) is not None:
+        if (begins := re.match(r" *(\d+) (ok \d+/\d+|  +\d+/\d+|   )", line)) is not None:
             at = int(begins[1])
         found[at] = f"{found.get(at, '')}{' '.join(line.replace('|', ' ').split())}\n"
     return found

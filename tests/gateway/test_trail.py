@@ -29,7 +29,7 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
 from harness.simulate.trails.shrink import shrink
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Ended, Opened
+from kafka_proto.gateway.inputs import Ended, Opened
 
 SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
 

@@ -42,7 +42,7 @@ ROOMS_OF_KAFKA = {
     "clients": ("log", "requests", "broker"),
     "cluster": ("errors", "log", "requests", "replication", "broker", "clients", "transactions"),
     "transactions": ("errors", "requests", "replication"),
-    "gateway": ("errors", "log", "requests", "broker", "cluster", "transactions"),
+    "gateway": ("errors", "log", "requests", "broker", "cluster", "transactions", "addresses"),
     "conformance": ("errors", "log", "requests", "broker", "cluster", "gateway", "addresses"),
     "reproduce": ("log", "requests", "broker", "clients", "cluster", "gateway", "conformance", "addresses"),
 }
@@ -70,7 +70,7 @@ HOMES = {
              "harness/simulate/testing/pytest_plugin.py", "harness/demo/web/server.py",
              "harness/demo/web/shared_session.py", "harness/demo/web/background_search.py",
              "harness/demo/terminal/trio_stepper.py", "kafka_proto/gateway/server.py",
-             "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/live_page.py", "kafka_proto/reproduce/proxy.py",
+             "kafka_proto/gateway/cluster.py", "kafka_proto/gateway/live_page.py", "kafka_proto/gateway/proxying.py",
              "kafka_proto/reproduce/playing.py"),
     "starlette": ("harness/demo/web/server.py", "harness/demo/web/responses.py"),
     "hypercorn": ("harness/demo/web/server.py",),

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from harness.model import FrozenMap, absent_if_none
-from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, Group, GroupState, Member, check, heard
+from kafka_proto.broker.group import consumer_group
+from kafka_proto.broker.group.consumer_group import ConsumerGroup
+from kafka_proto.broker.group.rebalance import ClassicGroup, Group, GroupState, Member, check, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
 from kafka_proto.errors import Error
 from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
@@ -23,6 +25,7 @@ from kafka_proto.requests.groups import (
     TxnOffsetCommitRequest,
 )
 
+AnyGroup = Group | ClassicGroup | ConsumerGroup
 Key = tuple[str, str]
 """A group and a partition."""
 
@@ -153,6 +156,8 @@ def check_known_group(group: AnyGroup | None, request: CommitRequest) -> Error:
 
 def check_member(group: AnyGroup, request: CommitRequest, transactional: bool) -> Error:
     """Say whether a member, generation and instance are those of a group (`ClassicGroup.validateOffsetCommit`)."""
+    if isinstance(group, ConsumerGroup):
+        return consumer_group.check_commit(group, request, transactional)
     if request.generation_id < 0 and not group.members:
         return Error.NONE
     if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
@@ -169,9 +174,11 @@ class GroupMetadata:
     """A record of the offsets log (`GroupMetadataManager`); a group of None is a tombstone."""
 
     group_id: str
-    group: ClassicGroup | None
+    group: ClassicGroup | ConsumerGroup | None
 
     def __str__(self) -> str:
+        if isinstance(self.group, ConsumerGroup):
+            return f"{self.group_id} epoch {self.group.epoch}"
         told = "gone" if self.group is None else f"generation {self.group.generation}"
         return f"{self.group_id} {told}"
 
@@ -194,9 +201,9 @@ def changed(before: ClassicGroup, after: ClassicGroup) -> bool:
     return at_rest and stored(after) != stored(before)
 
 
-def loaded_groups(records: Iterable[RecordBatch], now: int) -> dict[str, ClassicGroup | None]:
+def loaded_groups(records: Iterable[RecordBatch], now: int) -> dict[str, ClassicGroup | ConsumerGroup | None]:
     """Return the groups that a log holds, None for a group that is gone; all sessions begin anew."""
-    found: dict[str, ClassicGroup | None] = {}
+    found: dict[str, ClassicGroup | ConsumerGroup | None] = {}
     for batch in records:
         for record in batch.records:
             if isinstance(record, GroupMetadata):
@@ -204,7 +211,9 @@ def loaded_groups(records: Iterable[RecordBatch], now: int) -> dict[str, Classic
     return found
 
 
-def _loaded(group: ClassicGroup, now: int) -> ClassicGroup:
+def _loaded(group: ClassicGroup | ConsumerGroup, now: int) -> ClassicGroup | ConsumerGroup:
+    if isinstance(group, ConsumerGroup):
+        return consumer_group.loaded(group, now)
     members = FrozenMap((known, attrs.evolve(member, silent_until=now + member.join.session_timeout_ms))
                         for known, member in group.members.items())
     return attrs.evolve(group, members=members)
@@ -246,7 +255,12 @@ class GroupCoordinator:
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else ClassicGroup()
 
-    def with_classic(self, group_id: str, group: ClassicGroup) -> GroupCoordinator:
+    def consumer(self, group_id: str) -> ConsumerGroup | None:
+        """Return a consumer group; one that has nothing but offsets, or no members any more, may become one."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def with_members(self, group_id: str, group: ClassicGroup | ConsumerGroup) -> GroupCoordinator:
         """Return a coordinator whose group is another one."""
         return attrs.evolve(self, groups=self.groups.set(group_id, group))
 
@@ -290,7 +304,7 @@ def after_commit(state: GroupCoordinator, request: CommitRequest, now: int) -> G
     classic = state.classic(request.group_id)
     if isinstance(request, TxnOffsetCommitRequest) or request.member_id not in classic.members:
         return with_group(state, request.group_id)
-    return state.with_classic(request.group_id, heard(classic, request.member_id, now))
+    return state.with_members(request.group_id, heard(classic, request.member_id, now))
 
 
 def as_it_is(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
@@ -323,7 +337,7 @@ def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:
         state = replayed(state, batch)
     for group_id, group in loaded_groups(records, now).items():
         if group is not None:
-            state = state.with_classic(group_id, group)
+            state = state.with_members(group_id, group)
         elif not any(name == group_id for name, _ in state.offsets.committed):
             state = attrs.evolve(state, groups=state.groups.without(group_id))
     return state

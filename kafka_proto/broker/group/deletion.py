@@ -24,14 +24,16 @@ def check_group_deletion(state: GroupCoordinator, group_id: str) -> Error:
     """Say whether a group may be deleted."""
     if group_id not in state.groups:
         return Error.GROUP_ID_NOT_FOUND
-    return Error.NON_EMPTY_GROUP if state.classic(group_id).members else Error.NONE
+    return Error.NON_EMPTY_GROUP if state.groups[group_id].members else Error.NONE
 
 
 def check_offset_deletion(state: GroupCoordinator, group_id: str, topic: str) -> Error:
     """Say whether a group's offsets of a topic may be deleted."""
     if group_id not in state.groups:
         return Error.GROUP_ID_NOT_FOUND
-    group = state.classic(group_id)
+    consumers, group = state.consumer(group_id), state.classic(group_id)
+    if consumers is not None and consumers.is_subscribed(topic):
+        return Error.GROUP_SUBSCRIBED_TO_TOPIC
     if not group.members:
         return Error.NONE
     if group.protocol_type != CONSUMER:

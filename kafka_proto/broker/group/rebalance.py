@@ -15,11 +15,9 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.errors import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
-
-SHORTEST_SESSION_MS, LONGEST_SESSION_MS = 6_000, 1_800_000
-"""Kafka's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
 
 
 class GroupState(StrEnum):
@@ -84,7 +82,6 @@ class ClassicGroup:
         return next((known for known, m in self.members.items() if m.join.group_instance_id == instance), None)
 
 
-AnyGroup = Group | ClassicGroup
 Assignments = tuple[tuple[str, bytes], ...]
 """Of members by id."""
 Answers = tuple[tuple[Value, JoinGroupResponse | SyncGroupResponse], ...]
@@ -92,12 +89,15 @@ NO_ANSWERS: Answers = ()
 Step = tuple[ClassicGroup, Answers]
 
 
-def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int) -> Step:
+def join(
+    group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int,
+    config: GroupConfig = KAFKAS_GROUPS,
+) -> Step:
     """Take a JoinGroup; its answer waits until all have joined. `fresh` is an id for a member without one."""
     instance = request.group_instance_id
     if instance is not None and request.member_id in group.promised:  # as a broker that runs into an exception
         return group, ((token, JoinGroupResponse(Error.UNKNOWN_SERVER_ERROR)),)
-    refused = _refused_join(group, request)
+    refused = _refused_join(group, request, config)
     if refused is not None:
         return group, ((token, JoinGroupResponse(refused, request.member_id)),)
     if request.member_id:
@@ -111,13 +111,13 @@ def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Valu
     return _add(group, fresh, request, token, now)
 
 
-def has_session(request: JoinGroupRequest) -> bool:
+def has_session(request: JoinGroupRequest, config: GroupConfig) -> bool:
     """Say whether a member's session is of a length that it may have."""
-    return SHORTEST_SESSION_MS <= request.session_timeout_ms <= LONGEST_SESSION_MS
+    return config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms
 
 
-def _refused_join(group: ClassicGroup, request: JoinGroupRequest) -> Error | None:
-    if not has_session(request):
+def _refused_join(group: ClassicGroup, request: JoinGroupRequest, config: GroupConfig) -> Error | None:
+    if not has_session(request, config):
         return Error.INVALID_SESSION_TIMEOUT
     if not _supports(group, request):
         return Error.INCONSISTENT_GROUP_PROTOCOL
@@ -253,7 +253,7 @@ def _joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(Error.NONE, member_id, group.generation, kind, name, group.leader, everybody)
 
 
-def check(group: AnyGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
+def check(group: Group | ClassicGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
     """Say whether a request comes from a member, and of this generation; an instance is to be that member's."""
     current = member_id if instance is None else group.member_of(instance)
     if current is None:

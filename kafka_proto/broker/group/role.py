@@ -6,26 +6,32 @@ member that waits for a rebalance asks the next coordinator again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
+from kafka_proto.broker.group import consumer_group, deletion, rebalance
 from kafka_proto.broker.group import coordinator as group
-from kafka_proto.broker.group import deletion, rebalance
-from kafka_proto.broker.group.coordinator import GroupCoordinator, GroupMetadata
-from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
-from kafka_proto.broker.leader.role import Handler, MarkerAnswers, PartitionLeader
-from kafka_proto.broker.leader.verification import NO_GUARD, Origin, SupportedOperation
+from kafka_proto.broker.group.commits import OffsetsRole, with_groups
+from kafka_proto.broker.group.consumer_group import ConsumerGroup
+from kafka_proto.broker.group.coordinator import AnyGroup, GroupMetadata
+from kafka_proto.broker.group.rebalance import Assignments, ClassicGroup
+from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
+from kafka_proto.broker.leader.role import MarkerAnswers
+from kafka_proto.broker.leader.verification import NO_GUARD, Origin
 from kafka_proto.broker.messages import PartitionsDeleted, Request, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, exists, known, now
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.log import NO_SEQUENCE, RecordBatch
+from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     DeleteGroupRequest,
     DeleteGroupResponse,
     Error,
@@ -36,22 +42,18 @@ from kafka_proto.requests import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
     OffsetDeleteRequest,
     OffsetDeleteResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
     SyncGroupRequest,
     SyncGroupResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
     topic_of,
 )
 
-COMMITS = (TxnOffsetCommitRequest, OffsetCommitRequest)
 GroupRequest = (JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest | DeleteGroupRequest
-                | OffsetDeleteRequest)
+                | OffsetDeleteRequest | ConsumerGroupHeartbeatRequest)
+Response = JoinGroupResponse | SyncGroupResponse | ConsumerGroupHeartbeatResponse
+Answers = Sequence[tuple[Value, Response]]
+"""To members, by who asked."""
 GROUP_TIMEOUT = "GroupTimeout"
 MOST_GROUPS = 10_000
 COMMIT_TIMEOUT_MS = 5_000
@@ -70,7 +72,7 @@ class GroupStored:
     answers: Answers = ()
 
 
-class GroupRole(PartitionLeader):
+class GroupRole(OffsetsRole):
     """The coordinator of one broker, for the groups whose partition it leads."""
 
     loads_at_once = False
@@ -79,29 +81,19 @@ class GroupRole(PartitionLeader):
     def __init__(
         self, name: str, version: BrokerVersion, topic_partitions: tuple[str, ...], others: OtherBrokers,
         marker_answers: MarkerAnswers, most_groups: int = MOST_GROUPS,
+        config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
-        super().__init__(name, version, (OFFSETS_PARTITION,), others, marker_answers)
-        self.topic_partitions = frozenset(topic_partitions)
+        super().__init__(name, version, topic_partitions, others, marker_answers)
+        self.config = config
         self.most_groups = most_groups
         """Nobody makes another one by joining it."""
-        self.parts = (*self.parts, GROUPS)
-        self.of_groups: dict[type, Handler] = {
-            TxnOffsetCommitRequest: self.txn_offset_commit, OffsetCommitRequest: self.offset_commit,
-            OffsetFetchRequest: self.offset_fetch, JoinGroupRequest: self.join_group,
-            SyncGroupRequest: self.sync_group, HeartbeatRequest: self.heartbeat,
+        self.topics = Counter(map(topic_of, sorted(self.topic_partitions)))
+        self.of_groups |= {
+            JoinGroupRequest: self.join_group, SyncGroupRequest: self.sync_group, HeartbeatRequest: self.heartbeat,
             LeaveGroupRequest: self.leave_group, PartitionsDeleted: self.partitions_deleted,
             DeleteGroupRequest: self.delete_group, OffsetDeleteRequest: self.offset_delete,
+            ConsumerGroupHeartbeatRequest: self.consumer_group_heartbeat,
         }
-
-    def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
-        handler = self.of_groups.get(type(request))
-        if handler is None:
-            return super().answered(local, message, request)
-        if isinstance(request, COMMITS) and not (
-            request.partition in self.topic_partitions and exists(local, request.partition)
-        ):
-            return self.reply(local, message, commit_response(request, Error.UNKNOWN_TOPIC_OR_PARTITION))
-        return handler(local, message, request)
 
     def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
         """Return the state with the offsets and groups that the log makes, all of it committed."""
@@ -118,89 +110,38 @@ class GroupRole(PartitionLeader):
         unsent = (*(mine.unsent or ()), *(message for answers in waiting for message in self.answers(answers)))
         return super().resigned(local, p).put(GROUPS, GroupCoordinatorState(unsent=unsent or None))
 
-    def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
-        groups = group.replayed(local[GROUPS].groups, record)
-        return with_groups(super().committed(local, p, record), groups)
-
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
-        if isinstance(request, COMMITS):
-            return commit_response(request, self.version.group.refused_commit(error))
         if isinstance(request, DeleteGroupRequest):
             return DeleteGroupResponse(group.refused_commit(error))
         if isinstance(request, OffsetDeleteRequest):
             return OffsetDeleteResponse(group.refused_commit(error))
         return super().response(request, error, offset, start)
 
-    def unverified(self, request: Any, error: Error, operation: SupportedOperation) -> Value:
-        is_commit = isinstance(request, COMMITS)
-        return self.response(request, error, -1) if is_commit else super().unverified(request, error, operation)
-
-    def txn_offset_commit(self, local: Local, message: Request, request: TxnOffsetCommitRequest) -> Effect:
-        """Verify, ask the group, append: in this order."""
-        decisions, where = self.version.leader, LEADER[OFFSETS_PARTITION]
-        if not request.group_id:
-            return self.reply(local, message, TxnOffsetCommitResponse(Error.INVALID_GROUP_ID))
-        if not local[where].serves:
-            return self.failed(local, OFFSETS_PARTITION, message, Error.NOT_COORDINATOR)
-        groups = self.version.group.before_check(local[GROUPS].groups, request.group_id)
-        local = with_groups(local, groups)
-        operation = decisions.operation("TxnOffsetCommit", request.version)
-        if operation is None:
-            return self.verified_append(local, message, NO_GUARD)
-        producer = request.producer_id, request.producer_epoch
-        started = decisions.start_verification(
-            local[where], *producer, NO_SEQUENCE, operation, decisions.has_open, now=now(local)
-        )
-        if started.error is not Error.NONE:
-            return self.failed(local, OFFSETS_PARTITION, message, started.error)
-        local = local.put(where, started.leader)
-        return self.verify(local, message, OFFSETS_PARTITION, producer, "TxnOffsetCommit", started.guard)
-
-    def offset_commit(self, local: Local, message: Request, request: OffsetCommitRequest) -> Effect:
-        return self.verified_append(local, message, NO_GUARD)
-
-    def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
-        """Append a commit to the offsets log if the group takes it."""
-        request, groups = message.request, local[GROUPS].groups
-        if not isinstance(request, COMMITS):
-            return super().verified_append(local, message, guard)
-        if not local[LEADER[OFFSETS_PARTITION]].serves:
-            return self.failed(local, OFFSETS_PARTITION, message, Error.NOT_COORDINATOR)
-        error = self.version.group.check_group(groups.groups.get(request.group_id), request)
-        if error is not Error.NONE:
-            return self.reply(local, message, commit_response(request, error))
-        local = with_groups(local, group.after_commit(groups, request, now(local)))
-        error = group.metadata_error(request)
-        if error is not Error.NONE:
-            return self.reply(local, message, commit_response(request, error))
-        batch = group.commit_batch(request, now(local), message.transaction or None)
-        return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, guard)
-
-    def offset_fetch(self, local: Local, message: Request, request: OffsetFetchRequest) -> Effect:
-        if not local[LEADER[OFFSETS_PARTITION]].serves:
-            return self.reply(local, message, OffsetFetchResponse(Error.NOT_COORDINATOR))
-        return self.reply(local, message, group.fetch_offset(local[GROUPS].groups, request))
-
-    def refused(self, local: Local, request: GroupRequest) -> Error:
-        """Say whether a group has a name, and its coordinator is here."""
+    def refused(self, local: Local, request: GroupRequest, makes_one: bool = False) -> Error:
+        """Say whether a group has a name, and its coordinator is here, with room for it if the request makes one."""
         if not request.group_id:
             return Error.INVALID_GROUP_ID
-        return Error.NONE if local[LEADER[OFFSETS_PARTITION]].serves else Error.NOT_COORDINATOR
+        if not local[LEADER[OFFSETS_PARTITION]].serves:
+            return Error.NOT_COORDINATOR
+        groups = local[GROUPS].groups.groups
+        is_new = makes_one and request.group_id not in groups
+        return Error.INVALID_GROUP_ID if is_new and len(groups) >= self.most_groups else Error.NONE
 
     def join_group(self, local: Local, message: Request, request: JoinGroupRequest) -> Effect:
         """Let a member join; it is answered once the generation is complete."""
         groups, group_id = local[GROUPS].groups, request.group_id
-        error, is_new = self.refused(local, request), group_id not in groups.groups
-        if error is Error.NONE and is_new and len(groups.groups) >= self.most_groups:
-            error = Error.INVALID_GROUP_ID
+        error = self.refused(local, request, makes_one=True)
+        consumers = groups.consumer(group_id)
+        if error is Error.NONE and consumers is not None and consumers.members:
+            error = Error.INCONSISTENT_GROUP_PROTOCOL
         if error is not Error.NONE:
             return self.reply(local, message, JoinGroupResponse(error, request.member_id))
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
         after, answers = rebalance.join(
-            groups.classic(group_id), request, fresh, asker_of(message), now(local)
+            groups.classic(group_id), request, fresh, asker_of(message), now(local), self.config
         )
-        if not request.member_id and rebalance.has_session(request):  # an unknown member does not make a group
+        if not request.member_id and rebalance.has_session(request, self.config):  # not for an unknown member
             local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
         return self.moved(local, group_id, after, answers)
 
@@ -218,7 +159,36 @@ class GroupRole(PartitionLeader):
             return effect
         stable, _ = rebalance.assigned(after, request.assignments, now(local))
         callback = GroupStored(request.group_id, stable.generation, request.assignments)
-        return effect.then(self.store(effect.local, stable, callback))
+        return effect.then(self.store(effect.local, group.stored(stable), callback))
+
+    def consumer_group_heartbeat(
+        self, local: Local, message: Request, request: ConsumerGroupHeartbeatRequest
+    ) -> Effect:
+        """Let a member of a consumer group join, go on or leave; it is answered once what changes is stored."""
+        groups, group_id = local[GROUPS].groups, request.group_id
+        error, before = self.refused(local, request, makes_one=True), groups.consumer(group_id)
+        if error is Error.NONE and groups.classic(group_id).members:
+            error = Error.GROUP_ID_NOT_FOUND
+        if error is not Error.NONE:
+            return self.reply(local, message, ConsumerGroupHeartbeatResponse(error))
+        if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
+            local = with_groups(local, attrs.evolve(groups, members=groups.members + 1))
+            epoch = known(local, OFFSETS_PARTITION).leader_epoch
+            request = attrs.evolve(request, member_id=f"{request.client_id}-{epoch}-{groups.members + 1:08d}")
+        after, response = consumer_group.heartbeat(before, request, self.topics, now(local))
+        if response.error is not Error.NONE:
+            return self.reply(local, message, response)
+        return self.consumers(local, group_id, after, ((asker_of(message), response),))
+
+    def consumers(self, local: Local, group_id: str, after: ConsumerGroup, answers: Answers = ()) -> Effect:
+        """Return the state with another consumer group; where more than times has changed it is stored first."""
+        groups = local[GROUPS].groups
+        before = groups.consumer(group_id)
+        local = with_groups(local, groups.with_members(group_id, after))
+        record = consumer_group.stored(after)
+        if before is not None and consumer_group.stored(before) == record:
+            return Effect(local, self.answers(answers))
+        return self.store(local, record, GroupStored(group_id, after.epoch, answers=answers))
 
     def heartbeat(self, local: Local, message: Request, request: HeartbeatRequest) -> Effect:
         error = self.refused(local, request)
@@ -251,22 +221,22 @@ class GroupRole(PartitionLeader):
         if not group.changed(before, after):
             return Effect(local, self.answers(answers))
         if after.members:
-            return self.store(local, after, GroupStored(group_id, after.generation, answers=answers))
-        effect = self.store(local, after, GroupStored(group_id, after.generation))
+            return self.store(local, group.stored(after), GroupStored(group_id, after.generation, answers=answers))
+        effect = self.store(local, group.stored(after), GroupStored(group_id, after.generation))
         return attrs.evolve(effect, sent=self.answers(answers))
 
     def with_classic(self, local: Local, group_id: str, after: ClassicGroup) -> Local:
         """Return the state with another group; one that is as before does not come into being."""
         groups = local[GROUPS].groups
-        return local if after == groups.classic(group_id) else with_groups(local, groups.with_classic(group_id, after))
+        return local if after == groups.classic(group_id) else with_groups(local, groups.with_members(group_id, after))
 
     def answers(self, answers: Answers) -> tuple[Message, ...]:
         """Return the responses to members, each to the one that asked."""
         return tuple(asker.answered(self.name, response) for asker, response in answers)
 
-    def store(self, local: Local, stored: ClassicGroup, callback: GroupStored) -> Effect:
+    def store(self, local: Local, stored: ClassicGroup | ConsumerGroup, callback: GroupStored) -> Effect:
         """Append a group to the offsets log (`storeGroup`)."""
-        record = GroupMetadata(callback.group_id, group.stored(stored))
+        record = GroupMetadata(callback.group_id, stored)
         end_offset = local[LEADER[OFFSETS_PARTITION]].log.log_end_offset
         batch = RecordBatch((record,), base_offset=end_offset, timestamp=now(local))
         return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback, timeout_ms=COMMIT_TIMEOUT_MS),))
@@ -275,7 +245,7 @@ class GroupRole(PartitionLeader):
         """Go on once a group is stored, or is not: answer the members that waited for that."""
         after = local[GROUPS].groups.classic(callback.group_id)
         if callback.assignments is None:
-            refused = ((asker, JoinGroupResponse(error)) for asker, _ in callback.answers)
+            refused = ((asker, type(answer)(error)) for asker, answer in callback.answers)
             return Effect(local, self.answers(callback.answers if error is Error.NONE else tuple(refused)))
         if not after.awaits_leader or after.generation != callback.generation:  # a member has joined meanwhile
             return Effect(local)
@@ -287,19 +257,21 @@ class GroupRole(PartitionLeader):
     def timers(self, local: Local) -> dict[str, int | None]:
         """The first session of a group ends, or the rebalance that a member is late for."""
         groups = local[GROUPS].groups.groups
-        return {
-            f"{GROUP_TIMEOUT} {group_id}": due for group_id, members in groups.items()
-            if isinstance(members, ClassicGroup) and (due := rebalance.next_deadline(members)) is not None
-        }
+        return {f"{GROUP_TIMEOUT} {group_id}": due for group_id, members in groups.items()
+                if (due := next_deadline(members)) is not None}
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[RoleStep]:
         """Let a group's time pass up to its deadline, or up to now if there is a clock that is beyond it."""
         kind, _, group_id = timer.partition(" ")
-        due = rebalance.next_deadline(local[GROUPS].groups.classic(group_id)) if kind == GROUP_TIMEOUT else None
+        members = local[GROUPS].groups.groups.get(group_id) if kind == GROUP_TIMEOUT else None
+        due = next_deadline(members)
         if due is None:
             return
-        step = rebalance.pass_time(local[GROUPS].groups.classic(group_id), max(due, now(local)))
-        yield self.outcome(self.moved(local, group_id, *step), kind, group_id)
+        at = max(due, now(local))
+        effect = (self.consumers(local, group_id, consumer_group.pass_time(members, at))
+                  if isinstance(members, ConsumerGroup) else
+                  self.moved(local, group_id, *rebalance.pass_time(local[GROUPS].groups.classic(group_id), at)))
+        yield self.outcome(effect, kind, group_id)
 
     def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[RoleStep]:
         """Tell members that waited when the broker resigned."""
@@ -318,7 +290,8 @@ class GroupRole(PartitionLeader):
         after = group.replayed(before, batch)
         kept = self.version.group.after_deletion(before, after).groups
         unused = tuple(group_id for group_id in after.groups if group_id not in kept)
-        joined = (group_id for group_id in unused if isinstance(before.groups.get(group_id), ClassicGroup))
+        joined = (group_id for group_id in unused if isinstance(
+            before.groups.get(group_id), ClassicGroup | ConsumerGroup))
         batch = group.deletion_batch(keys, now(local), joined)
         if not batch.records:
             return Effect(without_groups(local, unused))
@@ -369,17 +342,11 @@ class GroupRole(PartitionLeader):
         return super().failed(local, p, callback, error)
 
 
-def with_groups(local: Local, groups: GroupCoordinator) -> Local:
-    """Return the state with other groups and offsets."""
-    return local.put(GROUPS, attrs.evolve(local[GROUPS], groups=groups))
-
-
-def commit_response(
-    request: TxnOffsetCommitRequest | OffsetCommitRequest, error: Error
-) -> TxnOffsetCommitResponse | OffsetCommitResponse:
-    """Return the answer to a commit, of a transaction or not."""
-    is_of_transaction = isinstance(request, TxnOffsetCommitRequest)
-    return TxnOffsetCommitResponse(error) if is_of_transaction else OffsetCommitResponse(error)
+def next_deadline(members: AnyGroup | None) -> int | None:
+    """Return when something is due in a group."""
+    if isinstance(members, ClassicGroup):
+        return rebalance.next_deadline(members)
+    return consumer_group.next_deadline(members) if isinstance(members, ConsumerGroup) else None
 
 
 def without_groups(local: Local, names: Iterable[str]) -> Local:

@@ -36,7 +36,7 @@ class LeaderDecisions:
     """How far ahead of the clock a record's time may be (`message.timestamp.after.max.ms`)."""
     takes_append_time: bool = True
     """Whether a client may say of a batch that its times are those of the log, which is of no consequence."""
-    check_time: Callable[[int], Error] = known_time
+    check_time: Callable[[int, int], Error] = known_time
     """What is said of a time that offsets are looked up by."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kafka_proto import requests
@@ -10,7 +10,10 @@ from kafka_proto.broker.leader.epochs import EpochCache
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, delete_records
 
-LATEST, EARLIEST = -1, -2
+LATEST, EARLIEST, LARGEST_TIME, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+SINCE = {LATEST: 1, EARLIEST: 1, LARGEST_TIME: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The first version in which each negative time means something."""
+TIERED = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 CONSUMER, NO_TIME = -1, -1
 COMMITTED = requests.IsolationLevel.READ_COMMITTED
 
@@ -39,14 +42,15 @@ def fetch(log: PartitionLog, request: requests.ConsumerFetchRequest) -> requests
     )
 
 
-def any_time(timestamp: int) -> Error:
+def any_time(timestamp: int, version: int) -> Error:
     """Look every time up."""
     return Error.NONE
 
 
-def known_time(timestamp: int) -> Error:
-    """Refuse a negative one that means nothing in versions before 7 (`KafkaApis.handleListOffsetRequest` of 3.9)."""
-    return Error.UNSUPPORTED_VERSION if timestamp < EARLIEST else Error.NONE
+def known_time(timestamp: int, version: int) -> Error:
+    """Refuse a negative one that means nothing in a version (`KafkaApis.handleListOffsetRequest` of 3.9)."""
+    known = timestamp >= 0 or SINCE.get(timestamp, version + 1) <= version
+    return Error.NONE if known else Error.UNSUPPORTED_VERSION
 
 
 def written_together(batch: RecordBatch) -> Iterable[int]:
@@ -55,7 +59,7 @@ def written_together(batch: RecordBatch) -> Iterable[int]:
 
 
 def list_offsets(
-    log: PartitionLog, request: requests.ListOffsetsRequest, check_time: Callable[[int], Error] = known_time,
+    log: PartitionLog, request: requests.ListOffsetsRequest, check_time: Callable[[int, int], Error] = known_time,
     times: Callable[[RecordBatch], Iterable[int]] = written_together, epochs: EpochCache | None = None,
 ) -> requests.ListOffsetsResponse:
     """Return the earliest offset, the latest that the reader may see, or the first record of a time or after it.
@@ -71,16 +75,26 @@ def list_offsets(
     beyond = Error.OFFSET_NOT_AVAILABLE if is_behind else Error.NONE
     if request.timestamp == LATEST:
         return requests.ListOffsetsResponse(beyond) if is_behind else response(latest, is_latest=True)
-    if request.timestamp == EARLIEST:
-        return response(log.log_start_offset)
-    error = check_time(request.timestamp)
+    error = check_time(request.timestamp, request.version)
     if error is not Error.NONE:
         return requests.ListOffsetsResponse(error)
-    found = ((offset, time) for batch in log.batches if batch.timestamp >= request.timestamp
-             for offset, time in enumerate(times(batch), batch.base_offset)
-             if time >= request.timestamp and offset >= log.log_start_offset)
+    if request.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return response(log.log_start_offset)
+    if request.timestamp in TIERED and SINCE[request.timestamp] <= request.version:  # nothing is tiered
+        return requests.ListOffsetsResponse(Error.NONE)
+    found = _of_largest_time(log, times) if request.timestamp == LARGEST_TIME else (
+        (offset, time) for batch in log.batches if batch.timestamp >= request.timestamp
+        for offset, time in enumerate(times(batch), batch.base_offset)
+        if time >= request.timestamp and offset >= log.log_start_offset)
     offset, time = next(found, (latest, NO_TIME))
     return response(offset, time) if offset < latest else requests.ListOffsetsResponse(beyond)
+
+
+def _of_largest_time(log: PartitionLog, times: Callable[[RecordBatch], Iterable[int]]) -> Iterator[tuple[int, int]]:
+    """Yield the first record of the largest time stamp, with that, if there is a record (KIP-734)."""
+    if log.batches:
+        batch = max(log.batches, key=lambda each: each.timestamp)
+        yield max(enumerate(times(batch), batch.base_offset), key=lambda each: each[1])
 
 
 def _with_epoch(

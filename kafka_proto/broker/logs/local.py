@@ -6,7 +6,7 @@ that is started again leads what it led, in the next epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
@@ -25,6 +25,7 @@ class LocalLog(Log):
         self.leaders = leaders
         self.later = later
         self.led = tuple(p for p, leader in leaders.items() if leader == name)
+        self.named = self.led
         self.parts = tuple(RECORDS[p] for p in self.led)
         self.moving = tuple(p for p in self.led if p in later or not self.roles[p].loads_at_once)
         """The partitions that may do something of their own accord."""
@@ -54,7 +55,7 @@ class LocalLog(Log):
         local = local.put(METADATA, attrs.evolve(metadata, known=learned))
         return self.loaded(local, p, log.committed, len(log.committed)) if self.roles[p].loads_at_once else local
 
-    def step(self, local: Local) -> Iterable[Turn[Local]]:
+    def step(self, local: Local, among: Collection[str] | None = None) -> Iterable[Turn[Local]]:
         """Load a log after a start, and commit the oldest record that is under way."""
         for p in self.moving:
             role, log = self.roles[p], local[RECORDS[p]]

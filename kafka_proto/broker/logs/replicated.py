@@ -6,7 +6,7 @@ What a replica does is said in `kafka_proto.replication.partition`. The callback
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -51,7 +51,9 @@ class ReplicatedLog(Log):
         """Whether a broker that crashed starts again with an empty disk."""
         self.waits_for_min_isr = waits_for_min_isr
         """KIP-966: whether the high watermark stays while the ISR is smaller than `min.insync.replicas`."""
+        self.named = tuple(hosts)
         self.parts = tuple(REPLICA[p] for p in hosts)
+        self.places = {p: n for n, p in enumerate(hosts)}
         self.numbered = (METADATA, *self.parts)
 
     def registration(self, local: Local) -> Message:
@@ -66,10 +68,12 @@ class ReplicatedLog(Log):
             local = local.put(REPLICA[p], survivor)
         return local
 
-    def step(self, local: Local) -> Iterable[Turn[Local]]:
+    def step(self, local: Local, among: Collection[str] | None = None) -> Iterable[Turn[Local]]:
         """What a leader does of its own accord: it loads its log, and lets followers into the ISR."""
-        for p, k in self.hosts.items():
-            state, role = local[REPLICA[p]], self.roles[p]
+        places = self.places
+        here = self.hosts if among is None else sorted((p for p in among if p in places), key=places.__getitem__)
+        for p in here:
+            k, state, role = self.hosts[p], local[REPLICA[p]], self.roles[p]
             if self.may_load(k, state) and not role.serves(local, p):
                 yield Turn("LoadTxnLog", (self.name, p), role.loaded(local, p, log_of(state)))
             for follower in state.followers:
@@ -222,16 +226,19 @@ class ReplicatedLog(Log):
         return tuple(message for p in self.hosts for message in partition.resend(local[REPLICA[p]]))
 
     def timers(self, local: Local) -> Mapping[str, int | None]:
-        states = [(k, local[REPLICA[p]]) for p, k in self.hosts.items()]
+        found = super().timers(local)
+        return {**{timer: None for timer in (LAG_TIME, FLUSH_INTERVAL) if timer in found}, **found}
+
+    def armed(self, local: Local, p: str) -> Mapping[str, int | None]:
+        k, state = self.hosts[p], local[REPLICA[p]]
         found: dict[str, int | None] = {}
-        if any(leading.lagging(k, state) for k, state in states):
+        if leading.lagging(k, state):
             found[LAG_TIME] = None
-        if any(not k.flushes_each and state.flushed < len(state.log) for k, state in states):
+        if not k.flushes_each and state.flushed < len(state.log):
             found[FLUSH_INTERVAL] = None
-        for p, (_, state) in zip(self.hosts, states, strict=True):
-            times = [callback.at for _, callback in state.callbacks if isinstance(callback, Expiring)]
-            if times:
-                found[f"{REQUEST_EXPIRY} {p}"] = min(times)
+        times = [callback.at for _, callback in state.callbacks if isinstance(callback, Expiring)]
+        if times:
+            found[f"{REQUEST_EXPIRY} {p}"] = min(times)
         return found
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:

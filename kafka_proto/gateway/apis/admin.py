@@ -1,7 +1,7 @@
-"""What administrators ask: groups, partitions of topics, elections, and what there is none of here.
+"""What administrators ask: groups, partitions of topics, elections.
 
-ListGroups, DescribeGroups, DeleteGroups, OffsetDelete, CreatePartitions, DescribeLogDirs, ElectLeaders,
-ListPartitionReassignments, DescribeAcls, DescribeClientQuotas, DescribeUserScramCredentials.
+ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups, OffsetDelete, CreatePartitions, DescribeLogDirs,
+ElectLeaders.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kafka_proto import requests
-from kafka_proto.broker.group.rebalance import AnyGroup, ClassicGroup, GroupState
+from kafka_proto.broker.group.consumer_group import ConsumerGroup
+from kafka_proto.broker.group.coordinator import AnyGroup
+from kafka_proto.broker.group.deletion import CONSUMER
+from kafka_proto.broker.group.rebalance import ClassicGroup, Group, GroupState
+from kafka_proto.gateway import configs
+from kafka_proto.gateway.apis.groups import rows
 from kafka_proto.gateway.apis.records import as_bytes
 from kafka_proto.gateway.apis.topics import misassigned, room
 from kafka_proto.gateway.codec import Fields
@@ -19,9 +24,11 @@ from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import NO_ERROR, AskedBroker, Handling, at_once, code, each, named, number
 from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_name
 
-CLASSIC, DEAD = "classic", "Dead"
+DEAD = "Dead"
 PREFERRED, UNCLEAN = 0, 1
-LOG_DIR = "/kafka-proto"
+CLIENT_HOST = "/127.0.0.1"
+CONSUMER_MEMBER = 1
+"""A member that speaks the protocol of consumer groups, not the classic one."""
 UNKNOWN_SIZE = -1
 FROM_NOT_FOUND = 6
 """The first version of DescribeGroups that has an error for a group that is not there (KIP-1043)."""
@@ -35,12 +42,19 @@ def _groups_error(here: AskedBroker) -> Error:
 
 
 def _state(group: AnyGroup) -> str:
-    return (group.state if isinstance(group, ClassicGroup) else GroupState.EMPTY).value
+    return GroupState.EMPTY.value if isinstance(group, Group) else str(group.state)
 
 
 def _type(group: AnyGroup) -> str:
-    """Return the type of a group's protocol; a group without members has none any more."""
+    """Return the type of a group's protocol; a classic group without members has none any more."""
+    if isinstance(group, ConsumerGroup):
+        return CONSUMER
     return (group.protocol_type or "") if isinstance(group, ClassicGroup) else ""
+
+
+def _kind(group: AnyGroup) -> str:
+    """Return the type of a group, by Kafka's name."""
+    return "consumer" if isinstance(group, ConsumerGroup) else "classic"
 
 
 @at_once
@@ -53,22 +67,22 @@ def list_groups(here: AskedBroker, request: WireRequest) -> Fields:
     return {
         "error_code": number(error if error is Error.COORDINATOR_LOAD_IN_PROGRESS else Error.NONE),
         "groups": tuple(
-            {"group_id": name, "protocol_type": _type(group), "group_state": _state(group), "group_type": CLASSIC}
+            {"group_id": name, "protocol_type": _type(group), "group_state": _state(group), "group_type": _kind(group)}
             for name, group in known.items()
-            if (not states or _state(group).lower() in states) and (not types or CLASSIC in types)),
+            if (not states or _state(group).lower() in states) and (not types or _kind(group) in types)),
     }
 
 
 @at_once
 def describe_groups(here: AskedBroker, request: WireRequest) -> Fields:
-    """Describe groups, each with its members; of one that rebalances what they said is not told yet."""
+    """Describe classic groups, each with its members; of one that rebalances what they said is not told yet."""
     error = _groups_error(here)
     found = []
     for name in request.message["groups"]:
         group = here.cluster.groups(here.name).groups.get(name) if error is Error.NONE else None
         row: dict[str, Any] = {"group_id": name, "error_code": number(error), "group_state": "", "protocol_type": "",
                        "protocol_data": "", "members": ()}
-        if group is not None:
+        if group is not None and not isinstance(group, ConsumerGroup):
             row |= {"group_state": _state(group), "protocol_type": _type(group)}
         elif error is Error.NONE:
             missing = Error.GROUP_ID_NOT_FOUND if request.version >= FROM_NOT_FOUND else Error.NONE
@@ -86,9 +100,33 @@ def _members(group: ClassicGroup) -> Iterator[Fields]:
         said = dict(member.join.protocols).get(group.protocol_name or "", b"")
         yield {
             "member_id": name, "group_instance_id": member.join.group_instance_id, "client_id": member.join.client_id,
-            "client_host": "/127.0.0.1", "member_metadata": said if is_stable else b"",
+            "client_host": CLIENT_HOST, "member_metadata": said if is_stable else b"",
             "member_assignment": member.assignment if is_stable else b"",
         }
+
+
+@at_once
+def consumer_group_describe(here: AskedBroker, request: WireRequest) -> Fields:
+    """Describe consumer groups: what each member has, and what it is to have (KIP-848)."""
+    error = _groups_error(here)
+    found = []
+    for name in request.message["group_ids"]:
+        group = here.cluster.groups(here.name).consumer(name) if error is Error.NONE else None
+        if group is None:
+            missing = Error.GROUP_ID_NOT_FOUND if error is Error.NONE else error
+            found.append({"group_id": name, "error_code": number(missing), "group_state": "",
+                          "error_message": f"Group {name} is not a consumer group."})
+            continue
+        members = tuple({
+            "member_id": known, "instance_id": member.instance_id, "member_epoch": member.epoch,
+            "client_id": member.client_id, "client_host": CLIENT_HOST, "subscribed_topic_names": member.names,
+            "subscribed_topic_regex": member.regex, "member_type": CONSUMER_MEMBER,
+            "assignment": {"topic_partitions": rows(here, member.assigned)},
+            "target_assignment": {"topic_partitions": rows(here, group.targets.get(known, ()))},
+        } for known, member in group.members.items())
+        found.append({"group_id": name, "group_state": group.state, "group_epoch": group.epoch,
+                      "assignment_epoch": group.assignment_epoch, "assignor_name": group.assignor, "members": members})
+    return {"groups": tuple(found)}
 
 
 def delete_groups(here: AskedBroker, request: WireRequest) -> Handling:
@@ -175,7 +213,7 @@ def describe_log_dirs(here: AskedBroker, request: WireRequest) -> Fields:
         if rows:
             topics.append({"name": topic, "partitions": tuple(rows)})
     return {"error_code": NO_ERROR, "results": ({
-        "error_code": NO_ERROR, "log_dir": LOG_DIR, "topics": tuple(topics), "total_bytes": UNKNOWN_SIZE,
+        "error_code": NO_ERROR, "log_dir": configs.LOG_DIR, "topics": tuple(topics), "total_bytes": UNKNOWN_SIZE,
         "usable_bytes": UNKNOWN_SIZE},)}
 
 
@@ -202,31 +240,3 @@ def elect_leaders(here: AskedBroker, request: WireRequest) -> Fields:
         if results:
             rows.append({"topic": topic, "partition_result": tuple(results)})
     return {"error_code": NO_ERROR, "replica_election_results": tuple(rows)}
-
-
-@at_once
-def list_partition_reassignments(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no partition is moved: that is not done here."""
-    return {"error_code": NO_ERROR, "error_message": None, "topics": ()}
-
-
-@at_once
-def describe_acls(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that there are no access control lists, as a broker without authorizer does."""
-    return {"error_code": code("SECURITY_DISABLED"), "error_message": "No Authorizer is configured.", "resources": ()}
-
-
-@at_once
-def describe_client_quotas(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no client has a quota."""
-    return {"error_code": NO_ERROR, "error_message": None, "entries": ()}
-
-
-@at_once
-def describe_user_scram_credentials(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say that no user has a password."""
-    users = request.message["users"] or ()
-    return {"error_code": NO_ERROR, "error_message": None, "results": tuple(
-        {"user": user["name"], "error_code": code("RESOURCE_NOT_FOUND"), "credential_infos": (),
-         "error_message": f"Attempt to describe a user credential that does not exist: {user['name']}"}
-        for user in users)}

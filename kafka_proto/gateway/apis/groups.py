@@ -1,11 +1,12 @@
-"""The classic group protocol; and OffsetCommit, TxnOffsetCommit, OffsetFetch: one partition of a message at a time."""
+"""The protocols of groups; OffsetCommit, TxnOffsetCommit and OffsetFetch, one partition of a message at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from kafka_proto import requests
+from kafka_proto.broker.group.consumer_group import check_fetch
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
@@ -21,7 +22,8 @@ from kafka_proto.gateway.context import (
     number,
     told,
 )
-from kafka_proto.requests import Error
+from kafka_proto.gateway.topic_ids import text
+from kafka_proto.requests import Error, partition_name
 
 heartbeat = answering(requests.HeartbeatRequest)
 
@@ -52,6 +54,24 @@ def leave_group(here: AskedBroker, request: WireRequest) -> Handling:
     found = yield from ask(asking(requests.LeaveGroupRequest, request, members=tuple(
         requests.MemberIdentity(member["member_id"], member.get("group_instance_id")) for member in leaving)))
     return told(found, members=tuple(map(told, found.members)))
+
+
+def consumer_group_heartbeat(here: AskedBroker, request: WireRequest) -> Handling:
+    """Let a member of a consumer group join, go on or leave (KIP-848): partitions go by their topics' ids."""
+    given, names = request.message["topic_partitions"], here.cluster.topic_names
+    owned = None if given is None else tuple(
+        partition_name(names.get(row["topic_id"], text(row["topic_id"])), index)
+        for row in given for index in row["partitions"])
+    found = yield from ask(asking(requests.ConsumerGroupHeartbeatRequest, request, owned=owned,
+                                  client_id=request.client_id or ""))
+    assignment = None if found.assignment is None else {"topic_partitions": rows(here, found.assignment)}
+    return told(found, assignment=assignment)
+
+
+def rows(here: AskedBroker, partitions: Iterable[str]) -> tuple[Fields, ...]:
+    """Return partitions by topic, each topic with its id; one that was deleted meanwhile has none."""
+    return tuple({"topic_id": here.cluster.topic_ids[topic], "topic_name": topic, "partitions": indexes}
+                 for topic, indexes in by_topic(partitions) if topic in here.cluster.topic_ids)
 
 
 NO_EPOCH = -1
@@ -97,11 +117,14 @@ def _fetched(
     here: AskedBroker, request: WireRequest, group: Fields, stable: bool
 ) -> Generator[tuple[object, ...], tuple[Any, ...], Fields]:
     """Look up a group's offsets if its coordinator has read its log; else each offset, and the whole, is refused."""
-    error, topics = Error.NONE, group["topics"]
+    error, topics, groups = Error.NONE, group["topics"], here.cluster.groups(here.name)
+    consumers = groups.consumer(group["group_id"])
     if not here.cluster.leads(here.name, requests.OFFSETS_PARTITION):
         error = Error.COORDINATOR_LOAD_IN_PROGRESS if here.loads_groups else Error.NOT_COORDINATOR
-    elif topics is None:
-        known = here.cluster.groups(here.name).offsets.committed
+    elif consumers is not None:
+        error = check_fetch(consumers, group.get("member_id"), group.get("member_epoch", NO_EPOCH))
+    if topics is None:
+        known = groups.offsets.committed if error is Error.NONE else ()
         wanted = by_topic(partition for name, partition in known if name == group["group_id"])
         topics = ({"name": topic, "partition_indexes": indexes} for topic, indexes in wanted)
 

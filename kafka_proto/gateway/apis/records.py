@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import attrs
 
 from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
+from kafka_proto.broker.parts import METADATA
 from kafka_proto.gateway import records
+from kafka_proto.gateway.apis.fetch_sessions import Key, NoSuchSession, context_of, partitions_in, refused
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import MAX_MESSAGE
 from kafka_proto.gateway.connection import WireRequest
@@ -22,9 +25,11 @@ from kafka_proto.gateway.context import (
     at_leader,
     code,
     each,
+    leaders_in,
     named,
     number,
     told,
+    with_leader,
     wrong_place,
 )
 from kafka_proto.gateway.observed import produced
@@ -67,9 +72,9 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
             raise Closing(f"acks is 0, and the error {errors[0]} cannot be told")
         return None
     topics: dict[str, list[Fields]] = {}
-    for (topic, _), fields in found.items():
-        topics.setdefault(topic, []).append(fields)
-    return {"responses": tuple(
+    for (topic, index), fields in found.items():
+        topics.setdefault(topic, []).append(with_leader(here, topic, index, fields))
+    return {"node_endpoints": leaders_in(here, chain.from_iterable(topics.values())), "responses": tuple(
         {"name": topic, "partition_responses": tuple(results)} for topic, results in topics.items())}
 
 
@@ -146,28 +151,37 @@ def fetch(here: AskedBroker, request: WireRequest) -> Handling:
     levels = requests.IsolationLevel
     level = levels.READ_COMMITTED if message["isolation_level"] == 1 else levels.READ_UNCOMMITTED
     until = here.cluster.now + message["max_wait"]
+    try:
+        about = context_of(here, request)
+    except NoSuchSession as error:
+        return refused(error)
+    watched = frozenset(named(topic, wanted["partition"]) for _, topic, wanted in about.rows()) | {METADATA.index[-1]}
     while True:
-        left, size, is_final, topics = message.get("max_bytes", 2**31 - 1), 0, False, []
-        for topic in message["topics"]:
-            results = []
-            for wanted in topic["partitions"]:
-                bound = min(left, wanted["partition_max_bytes"])
-                fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
-                size += found
-                left = max(0, left - found)
-                is_final = is_final or fields["error_code"] != NO_ERROR
-                results.append(fields)
-            topics.append({"topic": topic["topic"], "partitions": tuple(results)})
+        left, size, is_final, found = message.get("max_bytes", 2**31 - 1), 0, False, dict[Key, Fields]()
+        for key, topic, wanted in about.rows():
+            bound = min(left, wanted["partition_max_bytes"])
+            fields, read = yield from _partition(here, request, topic, wanted, level, bound, size == 0)
+            size += read
+            left = max(0, left - read)
+            is_final = is_final or fields["error_code"] != NO_ERROR
+            found[key] = with_leader(here, topic, fields["partition_index"], fields)
         if is_final or size >= message["min_bytes"] or until <= here.cluster.now:
-            return {"responses": tuple(topics), "session_id": 0}
-        yield Waits(until)
+            response = about.response(found)
+            return {**response, "node_endpoints": leaders_in(here, partitions_in(response["responses"]))}
+        yield Waits(until, watched)
+
+
+def replica_of(request: WireRequest) -> int:
+    """Return the broker that fetches, -1 for a consumer; from version 15 on it stands beside its epoch (KIP-903)."""
+    message = request.message
+    return int(message["replica_id"] if request.version < 15 else message["replica_state"]["replica_id"])
 
 
 def _partition(
     here: AskedBroker, request: WireRequest, topic: str, wanted: Fields, level: requests.IsolationLevel, bound: int,
     is_first: bool,
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
-    index, replica = wanted["partition"], request.message["replica_id"]
+    index, replica = wanted["partition"], replica_of(request)
     wrong = wrong_place(here, topic, index)
     if wrong is Error.NOT_LEADER_OR_FOLLOWER and here.cluster.follows(here.name, named(topic, index)):
         wrong = None  # a consumer may read there, as far as its version can

@@ -1,46 +1,51 @@
-"""Metadata, FindCoordinator, DescribeCluster, DescribeConfigs, IncrementalAlterConfigs, CreateTopics, DeleteTopics."""
+"""Metadata, FindCoordinator, DescribeCluster, CreateTopics, DeleteTopics."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig
 from kafka_proto.gateway import configs
-from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.apis.settings import described
+from kafka_proto.gateway.codec import NO_ID, Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, AskedBroker, at_once, code, number_of
 from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 4, 5
-SET, DELETE, APPEND, SUBTRACT = range(4)
-"""What is done to a setting."""
+FROM_IDS = 12
+"""The first version of Metadata in which topics are asked for by id."""
+MOST_DESCRIBED = 2_000
+"""Kafka's `max.request.partition.size.limit`."""
 GROUP, TRANSACTION = 0, 1
 """Types of keys that are coordinated. The next one is that of share groups, from version 6 on (KIP-932)."""
 CLUSTER_TOPIC = "__cluster_metadata"
-TOPIC, BROKER = 2, 4
-"""Types of resources that have settings."""
 
 
 @at_once
 def metadata(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say which topics there are; a topic that is asked for by name is made, if client and broker allow it."""
+    """Say which topics there are; a topic that is asked for by name is made, if client and broker allow it.
+
+    Where one is asked for by its id, those that are asked for by name are not looked at (`KafkaApis`).
+    """
     wanted = request.message["topics"]
-    names = [topic["name"] for topic in wanted or ()]
+    names, unknown = [topic["name"] for topic in wanted or ()], []
+    if ids := [topic["topic_id"] for topic in wanted or () if topic.get("topic_id", NO_ID) != NO_ID]:
+        names = [here.cluster.topic_names[topic_id] for topic_id in ids if topic_id in here.cluster.topic_names]
+        unknown = [topic_id for topic_id in ids if topic_id not in here.cluster.topic_names]
+    if request.version < FROM_IDS and (ids or None in names):  # topics go by name
+        return {"topics": tuple({**topic, "name": topic["name"] or "", "error_code": code("INVALID_REQUEST")}
+                                for topic in wanted)}
     if wanted is None or (request.version == 0 and not names):
         names = list(here.cluster.topics)
     may_create = request.message.get("allow_auto_topic_creation", True) and here.settings.auto_create_topics_enable
     return {
-        "brokers": tuple({"node_id": number, **_address(here, number)} for number in here.there),
-        "topics": tuple(_topic(here, name, may_create) for name in names),
+        "brokers": tuple({"node_id": number, **here.address(number)} for number in here.there),
+        "topics": (*({"name": None, "topic_id": topic_id, "error_code": code("UNKNOWN_TOPIC_ID")}
+                     for topic_id in unknown), *(_topic(here, name, may_create) for name in names)),
         "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
     }
-
-
-def _address(here: AskedBroker, number: int) -> Fields:
-    return {"host": here.settings.host, "port": here.settings.ports[number - 1]}
 
 
 def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
@@ -54,7 +59,8 @@ def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
         else:
             error = code("UNKNOWN_TOPIC_OR_PARTITION")
     partitions = tuple(_partition(here, name, index) for index in range(here.partitions(name)))
-    return {"name": name, "error_code": error, "partitions": partitions}
+    return {"name": name, "topic_id": here.cluster.topic_ids.get(name, NO_ID), "error_code": error,
+            "partitions": partitions}
 
 
 def room(here: AskedBroker) -> int:
@@ -74,6 +80,30 @@ def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
 
 
 @at_once
+def describe_topic_partitions(here: AskedBroker, request: WireRequest) -> Fields:
+    """Describe topics, at most so many of their partitions, and say where to go on (KIP-966)."""
+    message, cursor = request.message, request.message["cursor"]
+    names = sorted({topic["name"] for topic in message["topics"]} or here.cluster.topics)
+    begin, first = (cursor["topic_name"], cursor["partition_index"]) if cursor else ("", 0)
+    if first < 0 or (message["topics"] and begin and begin not in names):
+        return {"topics": tuple({**topic, "error_code": code("INVALID_REQUEST")} for topic in message["topics"])}
+    rows: list[Fields] = []
+    left = max(1, min(message["response_partition_limit"], MOST_DESCRIBED))
+    for name in (each for each in names if each >= begin):
+        if left == 0:
+            return {"topics": tuple(rows), "next_cursor": {"topic_name": name, "partition_index": 0}}
+        row, start = _topic(here, name, may_create=False), first if name == begin else 0
+        shown = tuple({**partition, "eligible_leader_replicas": tuple(
+            map(number_of, here.cluster.eligible(partition_name(name, partition["partition_index"]))))}
+            for partition in row["partitions"][start : start + left])
+        rows.append({**row, "partitions": shown})
+        left -= len(shown)
+        if start + len(shown) < len(row["partitions"]):
+            return {"topics": tuple(rows), "next_cursor": {"topic_name": name, "partition_index": start + len(shown)}}
+    return {"topics": tuple(rows), "next_cursor": None}
+
+
+@at_once
 def find_coordinator(here: AskedBroker, request: WireRequest) -> Fields:
     """Return the coordinator of a group or a transactional id; from version 4 on for several keys."""
     message = request.message
@@ -89,7 +119,7 @@ def _coordinator(here: AskedBroker, key: str, kind: int) -> Fields:
     number = here.leader(OFFSETS_PARTITION if kind == GROUP else here.cluster.placement.transaction_partition(key))
     if number < 0:
         return {"node_id": -1, "host": "", "port": -1, "error_code": code("COORDINATOR_NOT_AVAILABLE")}
-    return {"node_id": number, **_address(here, number), "error_code": NO_ERROR}
+    return {"node_id": number, **here.address(number), "error_code": NO_ERROR}
 
 
 @at_once
@@ -97,7 +127,7 @@ def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
     """List the brokers."""
     return {
         "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
-        "brokers": tuple({"broker_id": number, **_address(here, number)} for number in here.there)}
+        "brokers": tuple({"broker_id": number, **here.address(number)} for number in here.there)}
 
 
 @at_once
@@ -121,8 +151,9 @@ def create_topics(here: AskedBroker, request: WireRequest) -> Fields:
         if not request.message["validate_only"]:
             here.cluster.create_topic(topic["name"], partitions, _assigned(topic), topic["replication_factor"],
                                       configs.rules_of(here.settings, own), own)
-        results.append({"name": topic["name"], "error_code": NO_ERROR, "num_partitions": partitions,
-                        "replication_factor": _factor(here, topic), "configs": tuple(_described(here, own))})
+        results.append({"name": topic["name"], "topic_id": here.cluster.topic_ids.get(topic["name"], NO_ID),
+                        "error_code": NO_ERROR, "num_partitions": partitions, "configs": tuple(described(here, own)),
+                        "replication_factor": _factor(here, topic)})
     return {"topics": tuple(results)}
 
 
@@ -188,96 +219,20 @@ def misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str 
     return None
 
 
-def _described(here: AskedBroker, own: Mapping[str, str]) -> Iterator[Fields]:
-    """Yield the settings of a topic, as responses have them."""
-    for name, value in configs.of_topic(here.settings, own).items():
-        source = TOPIC_CONFIG if name in own else DEFAULT_CONFIG
-        yield {"name": name, "value": value, "read_only": False, "config_source": source}
-
-
-@at_once
-def alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Give topics these settings in place of those that they had."""
-    return _alter(here, request, keeps=False)
-
-
-@at_once
-def incremental_alter_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Change settings of topics one by one (KIP-339); those of brokers cannot be changed here."""
-    return _alter(here, request, keeps=True)
-
-
-def _alter(here: AskedBroker, request: WireRequest, keeps: bool) -> Fields:
-    """Change settings of topics that keep those which are not named, or have only these from now on."""
-    results = []
-    for resource in request.message["resources"]:
-        kind, name = resource["resource_type"], resource["resource_name"]
-        before: Mapping[str, str] = here.cluster.configs.get(name, {}) if keeps else {}
-        own, error, reason = _altered(here, kind, name, resource["configs"], before)
-        if error == "NONE" and not request.message["validate_only"]:
-            here.cluster.configure(name, own, configs.rules_of(here.settings, own))
-        results.append({"error_code": code(error), "error_message": reason, "resource_type": kind,
-                        "resource_name": name})
-    return {"responses": tuple(results)}
-
-
-def _altered(
-    here: AskedBroker, kind: int, name: str, changes: Iterable[Fields], before: Mapping[str, str]
-) -> tuple[dict[str, str], str, str | None]:
-    """Return the settings of a topic after changes, the error, and its reason."""
-    if kind != TOPIC:
-        return {}, "INVALID_REQUEST", "settings of brokers cannot be changed here"
-    if name not in here.cluster.topics:
-        return {}, "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{name}' does not exist."
-    own = dict(before)
-    for change in changes:
-        key, value, kept = change["name"], change["value"], change.get("config_operation", SET)
-        if kept in (APPEND, SUBTRACT):
-            others = [part for part in configs.of_topic(here.settings, own).get(key, "").split(",") if part != value]
-            value, kept = ",".join([*others, value] if kept == APPEND else others), SET
-        if kept == DELETE and key in configs.OF_TOPICS:
-            own.pop(key, None)
-        elif (reason := configs.wrong(key, value)) is not None:
-            return {}, "INVALID_CONFIG", reason
-        else:
-            own[key] = value
-    return own, "NONE", None
-
-
 @at_once
 def delete_topics(here: AskedBroker, request: WireRequest) -> Fields:
-    """Delete topics with all their records, and what groups have committed of them."""
-    results = []
-    for name, times in Counter(request.message["topic_names"]).items():
-        error = "NONE" if name in here.cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
-        if times > 1:
-            error = "INVALID_REQUEST"
-        results.append({"name": name, "error_code": code(error)})
-        if error == "NONE":
-            here.cluster.delete_topic(name)
-    return {"responses": tuple(results)}
-
-
-@at_once
-def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
-    """Return the settings of topics and of the broker that have a meaning here."""
-    results = []
-    for resource in request.message["resources"]:
-        kind, name = resource["resource_type"], resource["resource_name"]
-        rows: Iterable[Fields] = ()
+    """Delete topics with all their records, and what groups have committed of them; from version 6 on by id, too."""
+    message, results = request.message, []
+    rows = message["topics"] if request.version >= 6 else [{"name": name} for name in message["topic_names"]]
+    for (name, topic_id), times in Counter((row["name"], row.get("topic_id", NO_ID)) for row in rows).items():
+        known: str = here.cluster.topic_names.get(topic_id, "") if name is None else name
         error = "NONE"
-        if kind == TOPIC:
-            error = "NONE" if name in here.cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
-            rows = _described(here, here.cluster.configs.get(name, {}))
-        elif kind == BROKER and name in map(str, here.settings.brokers):
-            known = {"auto.create.topics.enable": str(here.settings.auto_create_topics_enable).lower(),
-                     "group.initial.rebalance.delay.ms": "0", "num.partitions": str(here.settings.num_partitions),
-                     "transaction.max.timeout.ms": str(CoordinatorConfig().transaction_max_timeout_ms)}
-            rows = ({"name": key, "value": value, "read_only": True, "config_source": STATIC_BROKER_CONFIG}
-                    for key, value in known.items())
-        else:
+        if times > 1 or (name is None) == (topic_id == NO_ID):
             error = "INVALID_REQUEST"
-        keys = resource["configuration_keys"]
-        chosen = tuple(row for row in rows if error == "NONE" and (keys is None or row["name"] in keys))
-        results.append({"error_code": code(error), "resource_type": kind, "resource_name": name, "configs": chosen})
-    return {"results": tuple(results)}
+        elif known not in here.cluster.topics:
+            error = "UNKNOWN_TOPIC_ID" if name is None else "UNKNOWN_TOPIC_OR_PARTITION"
+        results.append({"name": known or None, "error_code": code(error),
+                        "topic_id": here.cluster.topic_ids.get(known, topic_id)})
+        if error == "NONE":
+            here.cluster.delete_topic(known)
+    return {"responses": tuple(results)}

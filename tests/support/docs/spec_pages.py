@@ -12,6 +12,7 @@ and notes it in tests/data/spec_steps.json.
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import json
 import re
@@ -20,7 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
+from textwrap import dedent, wrap
 from typing import Any
 
 import attrs
@@ -286,11 +287,21 @@ def about(page: Page, one: Action, texts: Texts, steps: Mapping[str, list[str]])
         "takes": listed(did.takes), "sends": listed(did.sends), "actors": listed(steps.get(one.name, ())),
     }
     shown = ["```text", texts[one.name], "```", ""] if one.name in texts else []
-    code = ["```python", inspect.getsource(one.changes).rstrip(), "```"]
+    code = ["```python", code_of(one), "```"]
     return [
         f"## {one.name}", "", f"{row.link}, `{file}`", "", *shown,
         *(line for what, said in table.items() if said for line in wrapped(f"- {what}: {said}", "  ")), "", *code, "",
     ]
+
+
+def code_of(one: Action) -> str:
+    """Return the source of an action without its docstring: guard and effect say the same."""
+    source = dedent(inspect.getsource(one.changes)).rstrip()
+    (function,) = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef) and ast.get_docstring(function)
+    first = function.body[0]
+    lines = source.splitlines()
+    return "\n".join(lines[: first.lineno - 1] + lines[first.end_lineno :])
 
 
 def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None) -> str:

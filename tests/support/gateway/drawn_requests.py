@@ -12,8 +12,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from kafka_proto.gateway.codec import FORMATS, schema
-from kafka_proto.gateway.host import Arrived, Gone, Injected, Opened, Passed
-from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Ended, Input
+from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Arrived, Ended, Gone, Injected, Input, Opened, Passed
 from kafka_proto.gateway.offer import Offer
 from kafka_proto.gateway.records import WireRecord, write_batch
 from support.gateway.wire import request_bytes

@@ -20,11 +20,27 @@ from harness.record import Trail
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import Replay
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.client import request_bytes
 from kafka_proto.gateway.codec import SIZE
+from kafka_proto.gateway.connection import read_response
 from kafka_proto.gateway.context import number_of
-from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import BY_CHANCE, OF_BROKERS, Input, Output, Settings, Started
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import (
+    BY_CHANCE,
+    OF_BROKERS,
+    Arrived,
+    Close,
+    Ended,
+    Gone,
+    Injected,
+    Input,
+    Opened,
+    Output,
+    Passed,
+    Settings,
+    Started,
+    Write,
+)
 from kafka_proto.gateway.model import SLOTS, slots_of, step_name
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.recording import Recording

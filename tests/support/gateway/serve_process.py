@@ -1,4 +1,4 @@
-"""The command `serve` in a process of its own, for as long as a test wants it."""
+"""The commands `serve` and `proxy` in a process of their own, for as long as a test wants it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from support.paths import ROOT
 SERVE = """
 import sys
 from harness.cli.protocol_commands import as_click
-from kafka_proto.gateway.command import serve
+from kafka_proto.gateway import command
 
-sys.exit(as_click("serve", serve)(standalone_mode=False))
+name = sys.argv.pop(1)
+sys.exit(as_click(name, getattr(command, name))(standalone_mode=False))
 """
 
 
 @contextmanager
-def serving(*words: str, folder: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serving(
+    *words: str, folder: Path | None = None, command: str = "serve"
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run the command, in a folder if that matters, and yield the address that its first line has."""
-    with subprocess.Popen([sys.executable, "-c", SERVE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    with subprocess.Popen([sys.executable, "-c", SERVE, command, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, cwd=folder,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
         assert process.stdout is not None

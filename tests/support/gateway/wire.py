@@ -7,9 +7,10 @@ from typing import Any
 
 from harness.model import FrozenMap
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.client import CLIENT_ID, read_response, request_bytes
-from kafka_proto.gateway.host import Arrived, Gone, Host, Injected, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.client import CLIENT_ID, request_bytes
+from kafka_proto.gateway.connection import read_response
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Arrived, Gone, Injected, Opened, Passed, Settings, Write
 from kafka_proto.gateway.records import WireRecord, write_batch
 
 __all__ = ["Producer", "Talk", "adding", "fetched", "initializing", "inject", "owner_in", "produced", "request_bytes",

@@ -41,7 +41,7 @@ class Row:
         said = [f"{name}={n}" for name, n in self.sizes.items()] + [f"{k}={v}" for k, v in self.settings.items()]
         said += [self.faults] if self.faults else []
         said += [f"timers={self.timers}"] if self.timers else []
-        return ", ".join(said) or "its own"
+        return ", ".join(said) or "default"
 
 
 def options(sizes: Mapping[str, int], settings: Mapping[str, str]) -> list[str]:
@@ -130,10 +130,10 @@ class Exhibit:
         """What is not the scenario's own, in words."""
         said = [f"{name}={n}" for name, n in self.sizes.items()]
         said += [f"network={self.network}"] if self.network else []
-        said += [self.faults.replace("none,", "no others than ").replace("none", "no faults")] if self.faults else []
+        said += [self.faults.replace("none,", "only ").replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
         said += ["--view"] if self.view else []
-        return ", ".join(said) or "its own"
+        return ", ".join(said) or "default"
 
 
 GET_PID = "EventuallyAllClientsGetPid"
