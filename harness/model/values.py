@@ -189,6 +189,8 @@ _REMEMBERED_RECORD, _REMEMBERED_CHARACTER = 250, 2
 """Bytes that may be spent on remembering, and an estimate of what a record and each character of its text take."""
 _LONGEST_REMEMBERED = 20_000
 """Characters; a record that has more is another one each time, and its parts are what is met again."""
+_WIDE, _LONGEST_OF_TUPLE = 64, 200_000
+"""Items from which on a tuple is remembered, as a part of a long sequence; and characters up to which it is."""
 _spent = 0
 
 
@@ -318,7 +320,7 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
     if cls is bytes:
         return lambda value: f'{{"{BYTES}":"{b64encode(value).decode()}"}}'
     if cls is tuple:
-        return lambda value: "[" + ",".join([canonical_text(item) for item in value]) + "]"
+        return _write_tuple
     if cls is frozenset:
         return lambda value: '{"$set":[' + ",".join(sorted([canonical_text(item) for item in value])) + "]}"
     if cls is FrozenMap:
@@ -337,6 +339,27 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
 
         return write
     return lambda value: _DUMP(encode(value))
+
+
+def _write_tuple(value: tuple[Any, ...]) -> str:
+    if len(value) < _WIDE:
+        return "[" + ",".join([canonical_text(item) for item in value]) + "]"
+    remembered = _REMEMBERED.get(id(value))
+    if remembered is not None and remembered[0] is value:
+        return remembered[1]
+    text = "[" + ",".join([canonical_text(item) for item in value]) + "]"
+    if len(text) <= _LONGEST_OF_TUPLE:
+        _remember(value, text)
+    return text
+
+
+def _remember(value: Any, text: str) -> None:
+    global _spent
+    _spent += _REMEMBERED_RECORD + _REMEMBERED_CHARACTER * len(text)
+    if _spent > _MAX_REMEMBERED:
+        _REMEMBERED.clear()
+        _spent = 0
+    _REMEMBERED[id(value)] = (value, text)
 
 
 def _write_map(value: FrozenMap[Any, Any]) -> str:
@@ -361,12 +384,6 @@ def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: A
             writer = _WRITERS.get(type(item))
             parts.append(key + (canonical_text(item) if writer is None else writer(item)))
     text = ",".join(parts) + "}"
-    if len(text) > _LONGEST_REMEMBERED:
-        return text
-    global _spent
-    _spent += _REMEMBERED_RECORD + _REMEMBERED_CHARACTER * len(text)
-    if _spent > _MAX_REMEMBERED:
-        _REMEMBERED.clear()
-        _spent = 0
-    _REMEMBERED[id(value)] = (value, text)
+    if len(text) <= _LONGEST_REMEMBERED:
+        _remember(value, text)
     return text

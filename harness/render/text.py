@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.model import OPEN, Refusal, parts
+from harness.model import OPEN, EntryKind, Refusal, parts
 from harness.render.changes import SILENT, brief, brief_message
 from harness.render.timeline import (
     DROPPED,
@@ -35,6 +35,8 @@ PITCH = 22
 """Characters between two lifelines at most."""
 MOST_LINES = 4
 """Lines of one message or change, before it is cut off."""
+MOST_ENTRIES = 12
+"""Records of a log that are shown."""
 REPEAT = 25
 """Steps after which the names of the lifelines are written again."""
 GLUE = "\xa0"
@@ -65,7 +67,7 @@ def write(timeline: Timeline, width: int) -> str:
         lines += failing(timeline.properties, row, width)
     if timeline.fair_from == timeline.rows[-1].n:
         lines.append(_rule(timeline.ending, width))
-    lines += ["", *_foot(timeline, width)]
+    lines += ["", *_logs(timeline, width), *_foot(timeline, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -244,6 +246,20 @@ def failing(properties: Sequence[str], row: Row, width: int) -> list[str]:
         words = filter(None, (marks, "FAILS", str(numbers.get(name, "")), f"{name}: {violated[name]}"))
         lines += wrap(f"     {' '.join(words)}", width, " " * 8)
     return lines
+
+
+def _logs(timeline: Timeline, width: int) -> list[str]:
+    """The logs at the end: their marks, and the last records with what became of them and who read them."""
+    lines = []
+    for log in timeline.logs:
+        facts = [f"{name} {value}" for name, value in log.facts] + [f"{mark.label} {mark.offset}" for mark in log.marks]
+        lines += wrap(f"{log.partition}: {', '.join(facts)}" if facts else log.partition, width, " " * 12)
+        for entry in log.entries[-MOST_ENTRIES:]:
+            kind = "" if entry.kind is EntryKind.PLAIN else str(entry.kind)
+            readers = f"read by {' '.join(entry.seen_by)}" if entry.seen_by else ""
+            said = entry.text, kind, entry.note, readers
+            lines += wrap(f"  {entry.offset:>6}  {'  '.join(filter(None, said))}", width, " " * 12)
+    return [*lines, ""] if lines else []
 
 
 def _foot(timeline: Timeline, width: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import DELIVERED, Effects, Kind, Message, Model, Refusal, Step, Telling, Value, View, slot
+from harness.model import DELIVERED, Effects, Kind, Message, Model, Refusal, ShownLog, Step, Telling, Value, View, slot
 from harness.record import Event, History
 from harness.record.wording import counted
 from harness.render.changes import changes
@@ -111,6 +111,8 @@ class Timeline:
     flights: tuple[Flight, ...]
     properties: tuple[str, ...]
     fair_from: int | None
+    logs: tuple[ShownLog, ...] = ()
+    """Those at the end, where steps tell what they show."""
 
     @property
     def ending(self) -> str:
@@ -194,7 +196,8 @@ def timeline_of(history: History, model: Model, fair_from: int | None = None, wh
         rows.append(Row(event, column, changed, began, status, received, sent, taken))
     acted = any(row.column == ENVIRONMENT and not row.is_minor for row in rows[1:])
     columns = (*lanes, *((ENVIRONMENT,) if acted or not lanes else ()))
-    return Timeline(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
+    return Timeline(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from,
+                    model.logs(View(state)) if model.logs is not None and model.tells else ())
 
 
 def told_rows(model: Model, tellings: Iterable[tuple[int, Telling]]) -> list[Row]:

@@ -81,7 +81,8 @@ class Host(Front):
 
     @property
     def deadline(self) -> int | None:
-        waits = (each.until for each in self.under_way if each.until != FOREVER)
+        going = (each for each in self.under_way if not self.faults.of_broker(each.here.asked))
+        waits = (each.until for each in going if each.until != FOREVER)
         return min((at for at in (self.cluster.deadline, self.faults.deadline, *waits) if at is not None), default=None)
 
     @property

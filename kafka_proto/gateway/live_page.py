@@ -6,7 +6,7 @@ A driver, as `recording` is: it hands the harness what the host did.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import trio
 
@@ -91,10 +91,12 @@ class LivePage:
         does()
 
     def _possible(self) -> Iterator[tuple[Deed, Does]]:
+        yield from self._of_held()
+        yield from self._of_requests(FIRST)
         yield from self._of_brokers()
         yield from self._of_links()
         yield from self._of_partitions()
-        yield from self._of_requests()
+        yield from self._of_requests(sorted(self._names.keys() - FIRST))
 
     def _begin(self, kind: inputs.FaultKind, **what: object) -> Does:
         return lambda: self._server.inject(kind, **what)
@@ -142,15 +144,16 @@ class LivePage:
             yield (Deed(f"Elect {p}", "elect", "Elect", (leader,) if leader else ()),
                    self._begin("elect", partition=p))
 
-    def _of_requests(self) -> Iterator[tuple[Deed, Does]]:
-        faults = self._host.faults
-        for held in faults.held:
+    def _of_held(self) -> Iterator[tuple[Deed, Does]]:
+        for held in self._host.faults.held:
             for request, _ in held.requests:
                 yield (Deed(f"Release {name_of(request)} c{held.client}.{request.number}", "release", "Release",
                             message=f"c{held.client}.{request.number}"), self._end(held.number))
-        armed = {(rule.fault.kind, rule.fault.request): rule.fault.number for rule in faults.rules
+
+    def _of_requests(self, names: Iterable[str]) -> Iterator[tuple[Deed, Does]]:
+        armed = {(rule.fault.kind, rule.fault.request): rule.fault.number for rule in self._host.faults.rules
                  if rule.fault.nth > rule.seen}
-        for name in dict.fromkeys((*FIRST, *sorted(self._names))):
+        for name in names:
             kinds: tuple[tuple[inputs.FaultKind, str], ...] = (
                 ("delay", "hold"), ("drop", "drop"), ("lose", "lose the answer to"))
             for kind, word in kinds:

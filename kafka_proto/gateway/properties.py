@@ -6,8 +6,9 @@ they violate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import starmap
+from operator import is_not
 from typing import NamedTuple
 
 import attrs
@@ -46,6 +47,7 @@ class Brokers:
 
 
 Check = Callable[[Observed, Brokers], Reason]
+Parts = Callable[[Observed, Brokers], Iterable[object]]
 
 
 class BatchNumber(NamedTuple):
@@ -105,6 +107,42 @@ def offsets(seen: Observed, brokers: Brokers) -> Reason:
     return None if log is None else guarantees.offsets_as_committed(log, brokers.offsets)
 
 
+def kept(check: Check, *parts: Parts) -> Check:
+    """Return a check that keeps its last answer, and gives it again while what it is about is the same objects."""
+    last: tuple[tuple[object, ...], Reason] = (), None
+
+    def checked(seen: Observed, brokers: Brokers) -> Reason:
+        nonlocal last
+        now = tuple(each for part in parts for each in part(seen, brokers))
+        before, reason = last
+        if len(before) != len(now) or not now or any(map(is_not, before, now)):
+            reason = check(seen, brokers)
+            last = now, reason
+        return reason
+
+    return checked
+
+
+def _spans(seen: Observed, brokers: Brokers) -> Iterable[object]:
+    return seen.ledgers.values()
+
+
+def _ledgers(seen: Observed, brokers: Brokers) -> Iterable[object]:
+    return seen.ledgers, seen.acknowledged, seen.heard
+
+
+def _logs(seen: Observed, brokers: Brokers) -> Iterable[object]:
+    return brokers.logs.values()
+
+
+def _entries(seen: Observed, brokers: Brokers) -> Iterable[object]:
+    return (*brokers.entries.values(), brokers.waiting)
+
+
+def _offsets(seen: Observed, brokers: Brokers) -> Iterable[object]:
+    return brokers.logs.get(OFFSETS_PARTITION), brokers.offsets
+
+
 def applied(seen: Observed, brokers: Brokers) -> Reason:
     """P12, while no transaction is half ended, and all its logs are served."""
     is_ending = brokers.waiting or any(entry.state in PREPARED for entry in brokers.entries.values())
@@ -125,19 +163,20 @@ def stable(seen: Observed, brokers: Brokers) -> Reason:
 
 
 CHECKS: Mapping[str, tuple[str, Check]] = {
-    "MarkerAttribution": ("P1", lambda seen, brokers: guarantees.first(
-        guarantees.marker_attribution(name, (span,)) for name, span in _ends(seen) if span.cause)),
-    "Atomicity": ("P2", lambda seen, brokers: guarantees.atomicity(_ends(seen), _is_acknowledged(seen))),
-    "AcknowledgedOutcome": ("P3", outcome),
-    "NoHangingTransaction": ("P5", lambda seen, brokers: guarantees.first(
+    "MarkerAttribution": ("P1", kept(lambda seen, brokers: guarantees.first(
+        guarantees.marker_attribution(name, (span,)) for name, span in _ends(seen) if span.cause), _spans)),
+    "Atomicity": ("P2", kept(
+        lambda seen, brokers: guarantees.atomicity(_ends(seen), _is_acknowledged(seen)), _ledgers)),
+    "AcknowledgedOutcome": ("P3", kept(outcome, _ledgers)),
+    "NoHangingTransaction": ("P5", kept(lambda seen, brokers: guarantees.first(
         guarantees.no_hanging_transaction(name, _open(log), brokers.entries.values())
-        for name, log in brokers.logs.items())),
-    "AcknowledgedOnce": ("P6", once),
+        for name, log in brokers.logs.items()), _logs, _entries)),
+    "AcknowledgedOnce": ("P6", kept(once, _logs, _ledgers)),
     "PreparedIsCompleted": ("P8", lambda seen, brokers: guarantees.prepared_is_completed(
         brokers.entries.items(), brokers.waiting)),
-    "OffsetsOfTheLog": ("P10", offsets),
-    "ProducerStateGrows": ("P11", lambda seen, brokers: guarantees.first(
-        starmap(guarantees.producer_state_grows, brokers.logs.items()))),
+    "OffsetsOfTheLog": ("P10", kept(offsets, _offsets)),
+    "ProducerStateGrows": ("P11", kept(lambda seen, brokers: guarantees.first(
+        starmap(guarantees.producer_state_grows, brokers.logs.items())), _logs)),
     "ExactlyOnce": ("P12", applied),
     "StableReads": ("R5", stable),
 }

@@ -16,7 +16,7 @@ from kafka_proto.gateway.model import NAME, step_name
 from kafka_proto.gateway.properties import NAMES
 from kafka_proto.gateway.story import TakenInput, ToldFront
 
-MOST_TOLD = 400
+MOST_TOLD = 200
 """Steps that are kept to be told."""
 
 

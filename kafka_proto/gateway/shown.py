@@ -101,7 +101,8 @@ def _records(batch: RecordBatch) -> Iterator[Row]:
 
 def _transactions(entries: Iterable[tuple[str, TransactionMetadata]]) -> ShownLog:
     """Return what coordinators have of each transactional id."""
-    rows = tuple((words.text(tid), ", ".join((
-        str(entry.state), f"producer id {entry.producer_id}", f"epoch {entry.producer_epoch}",
-        *((f"partitions {' '.join(entry.partitions)}",) if entry.partitions else ())))) for tid, entry in entries)
-    return ShownLog("transactions", "their coordinators", 0, details=rows)
+    found = tuple(LogEntry(n, str(entry.state), note=f"{words.text(tid)} e{entry.producer_epoch}", details=(
+        ("transactional id", words.text(tid)), ("producer id", str(entry.producer_id)),
+        ("epoch", str(entry.producer_epoch)), ("partitions", ", ".join(entry.partitions) or "none"),
+    )) for n, (tid, entry) in enumerate(sorted(entries)))
+    return ShownLog("transactional ids", "their coordinators", len(found), found)

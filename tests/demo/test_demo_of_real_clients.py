@@ -82,7 +82,7 @@ def test_topics_have_what_became_of_records_leaders_and_readers(session: LiveSes
         ("COMMIT", "commit marker", "app#1")]
     assert [entry["kind"] for entry in second["entries"]] == ["aborted", "abort marker"] * 2
     assert first["facts"] == {"leader": "b1", "leader epoch": "0", "ISR": "b1"}
-    assert transactions["details"] == {"app": "CompleteAbort, producer id 0, epoch 0"}
+    assert [(entry["text"], entry["note"]) for entry in transactions["entries"]] == [("CompleteAbort", "app e0")]
     before = as_json.logs_json(session.model, session.state(17))[0]
     assert before["entries"][2]["kind"] == "open"
     assert {mark["label"]: mark["offset"] for mark in before["marks"]} == {"LSO": 2, "HW": 3}

@@ -39,6 +39,10 @@ def test_uneventful_steps_are_folded_until_all_are_shown(tab: Tab) -> None:
     before = tab.known("store.layout.height")
     tab.page.locator("#set-whole").check()
     tab.drawn()
+    names = tab.page.eval_on_selector_all(
+        ".row .number text", "all => all.map((one) => [one.textContent, one.getAttribute('y')])")
+    heights = [float(y) for _, y in sorted(names, key=lambda one: int(one[0]))]
+    assert heights == sorted(set(heights)), "each row stands below the one before"
     assert tab.page.locator(".row.folded").count() == 0 and tab.known("store.layout.height") > before
     tab.page.locator("#set-whole").uncheck()
     tab.page.locator(".row.folded [data-rewind]").first.click()

@@ -193,3 +193,14 @@ def test_answers_with_errors_are_planned() -> None:
             read_plan(wrong, 0, settings)
     with KafkaCluster({"t": 1}) as cluster, pytest.raises(ValueError, match="cannot be answered"):
         cluster.answer("CreateTopics", "INVALID_REQUEST")
+
+
+def test_what_a_paused_broker_owes_is_not_due() -> None:
+    """A fetch whose time is over waits for the broker: time need not pass for it again and again."""
+    clients = talk()
+    me = clients.connect()
+    clients.ask(me, offer.FETCH, 12, fetched(0, wait=100))
+    assert clients.host.deadline == clients.now + 100
+    inject(clients, 1, "pause", broker=1)
+    assert clients.wait(200) == {} and clients.host.deadline is None
+    assert clients.written(clients.give(Ended(1, clients.now)))[me]

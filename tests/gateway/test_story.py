@@ -84,6 +84,8 @@ def test_a_late_end_is_told_with_its_arrow_transaction_and_violation() -> None:
     assert "b1->b1 WriteTxnMarkers COMMIT t-0 producer=0 epoch=0 transaction=app#1" in told[11]
     assert "late EndTxn commit" in told[18] and "FAILS 1 MarkerAttribution" in told[18]
     assert "environment" in told[0] and 3 in told and 4 not in told
+    assert "t-0: leader b1, leader epoch 0, ISR b1, LSO 4, HW 4\n0 a committed app#1\n" in told[22]
+    assert "2 y aborted app#3\n" in told[22] and "0 CompleteAbort app e0\n" in told[22]
 
 
 def test_uneventful_requests_are_folded_unless_all_are_asked_for(session: Session, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ export function geometry(room) {
   const aside = rest ?? lanes.get(ENVIRONMENT)?.x ?? gutter;
   return {
     wide, gutter, names, rest, away, label: wide - label, room: label - 34,
-    key: `${wide} ${label} ${gutter} ${away} ${names.join(" ")}`,
+    key: `${wide} ${label} ${gutter} ${away} ${store.whole} ${names.join(" ")}`,
     lane: (name) => lanes.get(name)?.broad ?? REST,
     x: (name) => lanes.get(name)?.x ?? aside,
     isShown: (name) => lanes.has(name),
