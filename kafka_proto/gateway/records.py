@@ -48,6 +48,10 @@ class WireRecord:
     offset_delta: int = 0
 
 
+RecordFields = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int, int]
+"""The fields of a `WireRecord`."""
+
+
 @attrs.frozen
 class BatchHeader:
     """The header of a batch, field by field."""
@@ -153,10 +157,10 @@ def check_batch(
     if header.is_control:
         raise BadBatch("INVALID_RECORD", "a control batch, which only brokers write")
     _check_counts(header)
-    records = list(read_records(batch, header))
-    if header.codec != "none" and [record.offset_delta for record in records] != list(range(header.count)):
+    deltas = [fields[3:] for fields in _read(batch, header)]
+    if header.codec != "none" and [offset for _, offset in deltas] != list(range(header.count)):
         raise BadBatch("UNKNOWN_SERVER_ERROR", "packed records at offsets that are not consecutive")
-    newest = header.base_timestamp + max(record.timestamp_delta for record in records)
+    newest = header.base_timestamp + max(time for time, _ in deltas)
     if header.attributes & LOG_APPEND_TIME and not takes_append_time:
         raise BadBatch("INVALID_TIMESTAMP", "times that only the log gives")
     if latest is not None and newest > latest:
@@ -172,29 +176,34 @@ def _check_counts(header: BatchHeader) -> None:
 
 def read_records(batch: bytes, header: BatchHeader) -> Iterator[WireRecord]:
     """Yield the records of a batch, as many as it says. Raises BadBatch."""
+    return (WireRecord(*fields) for fields in _read(batch, header))
+
+
+def _read(batch: bytes, header: BatchHeader) -> Iterator[RecordFields]:
+    """Yield the fields of each record of a batch. Raises BadBatch."""
     source = Source(compression.unpacked(batch[HEADER.size :], header.codec))
     try:
         for _ in range(header.count):
-            yield _record(source)
+            yield _fields(source)
     except Malformed as reason:
         raise BadBatch("INVALID_RECORD", str(reason)) from None
     if source.left:
         raise BadBatch("INVALID_RECORD", f"{source.left} bytes after the last record")
 
 
-def _record(source: Source) -> WireRecord:
+def _fields(source: Source) -> RecordFields:
     length = read_zigzag(source)
     end = source.at + length
-    source.take(1)
+    source.at += 1  # of attributes, which mean nothing
     timestamp_delta, offset_delta = read_zigzag(source, 10), read_zigzag(source)
     key, value = _bytes(source), _bytes(source)
     count = read_zigzag(source)
     if not 0 <= count <= source.left:
         raise Malformed(f"{count} headers, and {source.left} bytes left")
-    headers = tuple(_header(source) for _ in range(count))
+    headers = tuple(_header(source) for _ in range(count)) if count else ()
     if source.at != end:
         raise Malformed(f"a record has not the {length} bytes that it says")
-    return WireRecord(key, value, headers, timestamp_delta, offset_delta)
+    return key, value, headers, timestamp_delta, offset_delta
 
 
 def _header(source: Source) -> tuple[str, bytes | None]:
@@ -211,12 +220,21 @@ def _bytes(source: Source) -> bytes | None:
     length = read_zigzag(source)
     if length < -1:
         raise Malformed(f"bytes of length {length}")
-    return None if length < 0 else source.take(length)
+    if length < 0:
+        return None
+    data, at, end = source.data, source.at, source.at + length
+    if end > len(data):
+        return source.take(length)  # which says what is wrong
+    source.at = end
+    return data[at:end]
 
 
 def read_zigzag(source: Source, most_bytes: int = 5) -> int:
     """Return a signed number of variable length: small ones of either sign are short. Raises Malformed."""
     data, at, value, shift = source.data, source.at, 0, 0
+    if at < len(data) and (byte := data[at]) < 0x80:  # as nearly all are
+        source.at = at + 1
+        return (byte >> 1) ^ -(byte & 1)
     for byte in data[at : at + most_bytes]:
         value |= (byte & 0x7F) << shift
         shift += 7
