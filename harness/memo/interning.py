@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from harness.model import State, Value, View, canonical_text
 from harness.model.improper import blamed
+from harness.model.long_text import LONG, Text, new_characters, text_in_parts
 
 BYTES_PER_CHARACTER = 4
 """A canonical text and the value that it stands for; values share parts with each other."""
@@ -85,8 +86,8 @@ class SlotValues:
         self.slots: tuple[str, ...] = tuple(sorted(slots))
         self.index = {name: n for n, name in enumerate(self.slots)}
         self.values: list[list[Value]] = [[] for _ in self.slots]
-        self.texts: list[list[str]] = [[] for _ in self.slots]
-        self._ids: list[dict[str, int]] = [{} for _ in self.slots]
+        self.texts: list[list[Text]] = [[] for _ in self.slots]
+        self._ids: list[dict[Text, int]] = [{} for _ in self.slots]
         self._equal: list[dict[tuple[type, Value], int]] = [{} for _ in self.slots]
         self.derived_of: dict[int, dict[Callable[[Any], Any], Derived]] = {}
         """What is read of the values of a slot, by function."""
@@ -101,17 +102,21 @@ class SlotValues:
 
     def intern_value(self, slot: int, value: Value) -> int:
         """Return the id of a value in a slot. Raises NotAValue."""
+        texts = self.texts[slot]
+        last = texts[-1] if texts else ""
         try:
-            text = canonical_text(value)
+            text: Text = canonical_text(value) if type(last) is str else ""
+            if not text or len(text) > LONG:
+                text = text_in_parts(value)
         except TypeError as error:
             raise blamed(error, [(self.slots[slot], value)]) from None
         ids = self._ids[slot]
         found = ids.get(text)
         if found is None:
-            self.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * len(text)
+            self.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * new_characters(text, last)
             found = ids[text] = len(self.values[slot])
             self.values[slot].append(value)
-            self.texts[slot].append(text)
+            texts.append(text)
         return found
 
     def number(self, slot: int, value: Value) -> int:

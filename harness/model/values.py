@@ -188,8 +188,8 @@ _MAX_REMEMBERED = 30_000_000
 _REMEMBERED_RECORD, _REMEMBERED_CHARACTER = 250, 2
 """Bytes that may be spent on remembering, and an estimate of what a record and each character of its text take."""
 _LONGEST_REMEMBERED = 20_000
-"""Characters; a record that has more is another one each time, and its parts are what is met again."""
-_WIDE, _LONGEST_OF_TUPLE = 64, 200_000
+"""Characters; a record that has more is another one each time, and its parts are what is met again (`long_text`)."""
+_WIDE, _LONGEST_OF_TUPLE = 128, 200_000
 """Items from which on a tuple is remembered, as a part of a long sequence; and characters up to which it is."""
 _spent = 0
 
@@ -326,10 +326,7 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
     if cls is FrozenMap:
         return _write_map
     if attrs.has(cls):
-        _encoder_for(cls)
-        names = [(f.name, bool(f.metadata.get("absent_if_none"))) for f in attrs.fields(cls)]
-        fields = tuple((name, _DUMP(name) + ":", optional) for name, optional in sorted(names))
-        head = f'{{"{TYPE}":"{cls.__name__}"'
+        head, fields = form_of(cls)
 
         def write(value: Any) -> str:
             remembered = _REMEMBERED.get(id(value))
@@ -339,6 +336,14 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
 
         return write
     return lambda value: _DUMP(encode(value))
+
+
+@cache
+def form_of(cls: type) -> tuple[str, tuple[tuple[str, str, bool], ...]]:
+    """Return how the text of a record begins, and its fields: name, what is before it, whether it may be absent."""
+    _encoder_for(cls)
+    names = sorted((f.name, bool(f.metadata.get("absent_if_none"))) for f in attrs.fields(cls))
+    return f'{{"{TYPE}":"{cls.__name__}"', tuple((name, _DUMP(name) + ":", optional) for name, optional in names)
 
 
 def _write_tuple(value: tuple[Any, ...]) -> str:
@@ -369,9 +374,14 @@ def _write_map(value: FrozenMap[Any, Any]) -> str:
     return text
 
 
+def is_named(value: FrozenMap[Any, Any]) -> bool:
+    """Say whether a map is written as a JSON object, by its keys."""
+    return all([isinstance(key, str) and not key.startswith("$") for key in value._items])
+
+
 def _map_text(value: FrozenMap[Any, Any]) -> str:
     items = value._items
-    if all([isinstance(key, str) and not key.startswith("$") for key in items]):
+    if is_named(value):
         return "{" + ",".join([f"{_QUOTE(str(k))}:{canonical_text(v)}" for k, v in sorted(items.items())]) + "}"
     return '{"$map":[' + ",".join([f"[{canonical_text(k)},{canonical_text(v)}]" for k, v in items.items()]) + "]}"
 

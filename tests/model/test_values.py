@@ -8,6 +8,7 @@ import subprocess
 import sys
 from enum import StrEnum
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 import pytest
@@ -23,7 +24,10 @@ from harness.model import (
     canonical_text,
     decode,
     encode,
+    long_text,
 )
+from harness.model import values as values_module
+from harness.model.long_text import new_characters, text_in_parts
 
 
 class Colour(StrEnum):
@@ -141,6 +145,19 @@ def test_canonical_text_is_the_sorted_compact_json_of_the_encoding(value: Any) -
     """The text that is written directly equals what `json` writes of `encode(value)`, the second time, too."""
     expected = json.dumps(encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert canonical_text(value) == canonical_text(value) == expected
+
+
+@given(values)
+def test_a_text_in_parts_is_the_canonical_text_and_depends_on_the_value_alone(value: Any) -> None:
+    """Joined, the parts are the text; where they begin does not depend on what was written before."""
+    again = decode(encode(value), TYPES)
+    with patch.object(long_text, "LONG", 10), patch.object(long_text, "SHORT", 3):
+        values_module._REMEMBERED.clear()
+        text = text_in_parts(value)
+        assert text == text_in_parts(value) == text_in_parts(again)
+    assert str(text) == canonical_text(value)
+    assert len(text) == len(str(text)) == new_characters(text, "")
+    assert isinstance(text, str) or new_characters(text, text) == 0
 
 
 @given(values)

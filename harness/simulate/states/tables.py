@@ -347,7 +347,7 @@ class Tables(SlotValues):
         if edge.happening is None:
             writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
             edge.happening = Happening(option.process, option.choice.step, edge.effects, writes)
-            self.used += BYTES_PER_HAPPENING + sum(map(len, writes.values()))
+            self.used += BYTES_PER_HAPPENING + sum(len(text) for text in writes.values() if isinstance(text, str))
         node.happenings[n] = edge.happening
         return edge.happening
 
