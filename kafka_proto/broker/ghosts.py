@@ -144,18 +144,34 @@ def spans(log: PartitionLog) -> tuple[Span, ...]:
 def committed_offsets(log: PartitionLog) -> FrozenMap[Key, int]:
     """Return each group's offsets by the replicated part of an offsets log: of the last committed record, by its place.
     """
-    last: dict[Key, tuple[int, int | None]] = {}
-    staged: dict[int, list[tuple[int, OffsetRecord]]] = {}
-    for batch in batches_between(log, 0, log.high_watermark):
-        placed = [(batch.base_offset + n, record) for n, record in enumerate(batch.records)
-                  if isinstance(record, OffsetRecord)]
-        if batch.marker is not None:
-            placed = staged.pop(batch.producer_id, []) if batch.marker is Marker.COMMIT else []
-            if batch.marker is Marker.ABORT:
-                staged.pop(batch.producer_id, None)
-        elif batch.is_transactional:
-            staged.setdefault(batch.producer_id, []).extend(placed)
-            continue
-        for at, record in placed:
-            last[record.key] = max(last.get(record.key, (-1, -1)), (at, record.offset))
-    return FrozenMap((key, found) for key, (_, found) in last.items() if found is not None)
+    known = CommittedOffsets()
+    known.note(batches_between(log, 0, log.high_watermark))
+    return known.found
+
+
+class CommittedOffsets:
+    """Groups' offsets as batches of an offsets log tell of them, one after the other."""
+
+    def __init__(self) -> None:
+        self._last: dict[Key, tuple[int, int | None]] = {}
+        self._staged: dict[int, list[tuple[int, OffsetRecord]]] = {}
+
+    @property
+    def found(self) -> FrozenMap[Key, int]:
+        return FrozenMap((key, found) for key, (_, found) in self._last.items() if found is not None)
+
+    def note(self, batches: Iterable[RecordBatch]) -> None:
+        """Go on with the next batches."""
+        last, staged = self._last, self._staged
+        for batch in batches:
+            placed = [(batch.base_offset + n, record) for n, record in enumerate(batch.records)
+                      if isinstance(record, OffsetRecord)]
+            if batch.marker is not None:
+                placed = staged.pop(batch.producer_id, []) if batch.marker is Marker.COMMIT else []
+                if batch.marker is Marker.ABORT:
+                    staged.pop(batch.producer_id, None)
+            elif batch.is_transactional:
+                staged.setdefault(batch.producer_id, []).extend(placed)
+                continue
+            for at, record in placed:
+                last[record.key] = max(last.get(record.key, (-1, -1)), (at, record.offset))

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from harness.model import Reason
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
-from kafka_proto.broker.ghosts import Noted, Span, committed_offsets
-from kafka_proto.broker.group.coordinator import Offsets, load
-from kafka_proto.log import NO_PRODUCER_ID, Marker, PartitionLog, RecordBatch, batches_between
+from kafka_proto.broker.ghosts import Noted, Span
+from kafka_proto.broker.group.coordinator import Key, Offsets
+from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
 
 T = TypeVar("T")
 Ends = Iterable[tuple[str, Span]]
@@ -110,9 +110,11 @@ def nothing_stays_open(partition: str, last_stable_offset: int, high_watermark: 
             "and no transaction is under way")
 
 
-def written_once(partition: str, found: Iterable[tuple[Hashable, int]]) -> Reason:
-    """P6: nothing is in a partition twice."""
-    at: dict[Hashable, int] = {}
+def written_once(
+    partition: str, found: Iterable[tuple[Hashable, int]], known: dict[Hashable, int] | None = None
+) -> Reason:
+    """P6: nothing is in a partition twice; `known` is what was found before, and what is found is added to it."""
+    at = {} if known is None else known
     for written, offset in found:
         if written in at:
             return f"{written} is in {partition} twice, at the offsets {at[written]} and {offset}"
@@ -186,9 +188,8 @@ def read_bound(
                  if span.marker is Marker.ABORT and (span.producer_id, span.records[0].offset) not in listed)
 
 
-def offsets_as_committed(log: PartitionLog, live: Offsets) -> Reason:
+def offsets_as_committed(expected: Mapping[Key, int], replayed: Offsets, live: Offsets) -> Reason:
     """P10: a group's offset is that of the last committed record; a replay of the log gives the live view."""
-    expected = committed_offsets(log)
     for (group, partition), known in live.committed.items():
         last = expected.get((group, partition))
         if last != known.offset:
@@ -196,16 +197,20 @@ def offsets_as_committed(log: PartitionLog, live: Offsets) -> Reason:
     for group, partition in expected:
         if (group, partition) not in live.committed:
             return f"an offset of {group} in {partition} is committed, but nobody knows it"
-    if load(batches_between(log, 0, log.high_watermark)) != live:
+    if replayed != live:
         return "a replay of the offsets log gives other offsets than there are"
     return None
 
 
-def producer_state_grows(partition: str, log: PartitionLog) -> Reason:
-    """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
-    epochs: dict[int, int] = {}
-    coordinators: dict[int, int] = {}
-    for batch in log.batches:
+def producer_state_grows(
+    partition: str, batches: Iterable[RecordBatch], known: tuple[dict[int, int], dict[int, int]] | None = None
+) -> Reason:
+    """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older.
+
+    `known` is what earlier batches told of both, and is brought up to date.
+    """
+    epochs, coordinators = ({}, {}) if known is None else known
+    for batch in batches:
         producer_id = batch.producer_id
         if producer_id == NO_PRODUCER_ID:
             continue

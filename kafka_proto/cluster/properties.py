@@ -12,7 +12,8 @@ from operator import attrgetter
 
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState, ghosts_of, last_entries
-from kafka_proto.broker.ghosts import Noted, Span, noted, spans, transaction_of
+from kafka_proto.broker.ghosts import Noted, Span, committed_offsets, noted, spans, transaction_of
+from kafka_proto.broker.group.coordinator import load
 from kafka_proto.broker.leader.verification import LeaderState
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState
@@ -21,7 +22,7 @@ from kafka_proto.clients.producer import ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
-from kafka_proto.log import Marker, PartitionLog
+from kafka_proto.log import Marker, PartitionLog, batches_between
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 INVARIANTS = (
@@ -166,11 +167,12 @@ class Facts:
         return None
 
     def grows(self, view: View, partition: str) -> Reason:
-        return guarantees.producer_state_grows(partition, self.logs.made(view, partition, itself))
+        return guarantees.producer_state_grows(partition, self.logs.made(view, partition, itself).batches)
 
     def offsets(self, view: View, b: str) -> Reason:
         log = LEADER[OFFSETS_PARTITION].derived(view, b, served)
-        return None if log is None else guarantees.offsets_as_committed(log, GROUPS.derived(view, b, OFFSETS))
+        return None if log is None else guarantees.offsets_as_committed(
+            committed_offsets(log), load(batches_between(log, 0, log.high_watermark)), GROUPS.derived(view, b, OFFSETS))
 
     def pending(self, view: View) -> Reason:
         """P8: what applications wait for ends, and what is prepared is completed."""

@@ -6,17 +6,17 @@ they violate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import starmap
-from operator import is_not
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import reduce
+from operator import attrgetter, is_not
 from typing import NamedTuple
 
 import attrs
 
 from harness.model import FrozenMap, Property, Reason, View, always
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata
-from kafka_proto.broker.ghosts import Noted, Span
-from kafka_proto.broker.group.coordinator import Offsets
+from kafka_proto.broker.ghosts import CommittedOffsets, Noted, Span
+from kafka_proto.broker.group.coordinator import Offsets, replay
 from kafka_proto.cluster import guarantees, served_replicas
 from kafka_proto.cluster.failures import Leadership
 from kafka_proto.cluster.running import RunningCluster
@@ -24,9 +24,11 @@ from kafka_proto.gateway.answers import violated
 from kafka_proto.gateway.apis.records import as_bytes
 from kafka_proto.gateway.applications import exactly_once
 from kafka_proto.gateway.inputs import Ended, Injected, Input, Passed
-from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, Observed, noted_whole
+from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, AcknowledgedBatch, Observed, noted_whole
 from kafka_proto.gateway.records import read_header
-from kafka_proto.log import PartitionLog
+from kafka_proto.gateway.transactions import EndedTransactions, TransactionCheck
+from kafka_proto.log import PartitionLog, RecordBatch
+from kafka_proto.log.grown import Grown
 from kafka_proto.requests import OFFSETS_PARTITION
 
 
@@ -46,6 +48,7 @@ class Brokers:
     """Who leads each partition, as the controller knows it; no property is about that."""
 
 
+LAST_OFFSET = attrgetter("last_offset")
 Check = Callable[[Observed, Brokers], Reason]
 Parts = Callable[[Observed, Brokers], Iterable[object]]
 
@@ -61,15 +64,6 @@ class BatchNumber(NamedTuple):
         return f"the batch with sequence {self.sequence} of producer id {self.producer_id}, epoch {self.epoch},"
 
 
-def _ends(seen: Observed) -> Iterator[tuple[str, Span]]:
-    return ((name, span) for name, ledger in seen.ledgers.items() for span in ledger.ended)
-
-
-def _is_acknowledged(seen: Observed) -> guarantees.IsAcknowledged:
-    acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
-    return lambda partition, record: (partition, record.offset) in acknowledged
-
-
 def _open(log: PartitionLog) -> Iterator[Span]:
     """Yield what is open in a log, each by its first batch; where that was deleted its producer is known."""
     for txn in log.open:
@@ -83,28 +77,68 @@ def _open(log: PartitionLog) -> Iterator[Span]:
             yield Span(txn.producer_id, batch.producer_epoch, noted_whole(batch))
 
 
+def _number(batch: RecordBatch) -> tuple[BatchNumber, int]:
+    return BatchNumber(batch.producer_id, batch.producer_epoch, batch.base_sequence), batch.base_offset
+
+
+def _is_numbered(batch: RecordBatch) -> bool:
+    return batch.marker is None and batch.producer_id >= 0 and batch.base_sequence >= 0
+
+
+def _note_furthest(_: str, acknowledged: Iterable[AcknowledgedBatch], furthest: dict[str, int]) -> None:
+    for each in acknowledged:
+        furthest[each.partition] = max(furthest.get(each.partition, -1), each.offset)
+
+
+def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets]) -> None:
+    known[0] = reduce(replay, batches, known[0])
+
+
+NUMBERS: Grown[RecordBatch, dict[Hashable, int], str] = Grown(
+    dict, lambda name, new, known: guarantees.written_once(name, map(_number, filter(_is_numbered, new)), known))
+FURTHEST: Grown[AcknowledgedBatch, dict[str, int], None] = Grown(dict, _note_furthest)
+EPOCHS: Grown[RecordBatch, tuple[dict[int, int], dict[int, int]], str] = Grown(
+    lambda: ({}, {}), guarantees.producer_state_grows)
+COMMITTED: Grown[RecordBatch, CommittedOffsets, None] = Grown(
+    CommittedOffsets, lambda _, new, known: known.note(new))
+REPLAYED: Grown[RecordBatch, list[Offsets], None] = Grown(lambda: [Offsets()], _note_replayed)
+
+
 def once(seen: Observed, brokers: Brokers) -> Reason:
     """P6, of the batches of idempotent producers, and of whatever was acknowledged."""
+    furthest, _ = FURTHEST.noted("", seen.acknowledged)
 
     def reasons(name: str, log: PartitionLog) -> Iterator[Reason]:
-        yield guarantees.written_once(name, (
-            (BatchNumber(batch.producer_id, batch.producer_epoch, batch.base_sequence), batch.base_offset)
-            for batch in log.batches if batch.marker is None and batch.producer_id >= 0 and batch.base_sequence >= 0))
-        acknowledged = (((each, None),) for each in seen.acknowledged if each.partition == name)
-        yield guarantees.as_acknowledged(
-            name, acknowledged, lambda each: each.offset if each.offset < log.log_end_offset else None)
+        yield NUMBERS.noted(name, log.batches)[1]
+        if furthest.get(name, -1) >= log.log_end_offset:
+            acknowledged = (((each, None),) for each in seen.acknowledged if each.partition == name)
+            yield guarantees.as_acknowledged(
+                name, acknowledged, lambda each: each.offset if each.offset < log.log_end_offset else None)
 
     return guarantees.first(reason for name, log in brokers.logs.items() for reason in reasons(name, log))
 
 
-def outcome(seen: Observed, brokers: Brokers) -> Reason:
-    told = {each.transaction: "commit" if each.committed else "abort" for each in seen.heard}
-    return guarantees.acknowledged_outcome("the producer", _ends(seen), told, _is_acknowledged(seen))
-
-
 def offsets(seen: Observed, brokers: Brokers) -> Reason:
     log = brokers.logs.get(OFFSETS_PARTITION)
-    return None if log is None else guarantees.offsets_as_committed(log, brokers.offsets)
+    if log is None:
+        return None
+    count = log.batches.first_after(log.high_watermark - 1, LAST_OFFSET)
+    committed, _ = COMMITTED.noted(OFFSETS_PARTITION, log.batches, count)
+    (replayed,), _ = REPLAYED.noted(OFFSETS_PARTITION, log.batches, count)
+    return guarantees.offsets_as_committed(committed.found, replayed, brokers.offsets)
+
+
+def of_transactions(check: TransactionCheck) -> Check:
+    """Return a check of the transactions that ended."""
+    ended = EndedTransactions(check)
+
+    def checked(seen: Observed, brokers: Brokers) -> Reason:
+        nonlocal ended
+        if not ended.lead_to(seen):
+            ended = EndedTransactions(check)
+        return ended.judge(seen)
+
+    return checked
 
 
 def kept(check: Check, *parts: Parts) -> Check:
@@ -123,24 +157,12 @@ def kept(check: Check, *parts: Parts) -> Check:
     return checked
 
 
-def _spans(seen: Observed, brokers: Brokers) -> Iterable[object]:
-    return seen.ledgers.values()
-
-
-def _ledgers(seen: Observed, brokers: Brokers) -> Iterable[object]:
-    return seen.ledgers, seen.acknowledged, seen.heard
-
-
 def _logs(seen: Observed, brokers: Brokers) -> Iterable[object]:
     return brokers.logs.values()
 
 
 def _entries(seen: Observed, brokers: Brokers) -> Iterable[object]:
     return (*brokers.entries.values(), brokers.waiting)
-
-
-def _offsets(seen: Observed, brokers: Brokers) -> Iterable[object]:
-    return brokers.logs.get(OFFSETS_PARTITION), brokers.offsets
 
 
 def applied(seen: Observed, brokers: Brokers) -> Reason:
@@ -163,20 +185,22 @@ def stable(seen: Observed, brokers: Brokers) -> Reason:
 
 
 CHECKS: Mapping[str, tuple[str, Check]] = {
-    "MarkerAttribution": ("P1", kept(lambda seen, brokers: guarantees.first(
-        guarantees.marker_attribution(name, (span,)) for name, span in _ends(seen) if span.cause), _spans)),
-    "Atomicity": ("P2", kept(
-        lambda seen, brokers: guarantees.atomicity(_ends(seen), _is_acknowledged(seen)), _ledgers)),
-    "AcknowledgedOutcome": ("P3", kept(outcome, _ledgers)),
+    "MarkerAttribution": ("P1", of_transactions(lambda ends, told, is_acknowledged: guarantees.first(
+        guarantees.marker_attribution(name, (span,)) for name, span in ends if span.cause))),
+    "Atomicity": ("P2", of_transactions(
+        lambda ends, told, is_acknowledged: guarantees.atomicity(ends, is_acknowledged))),
+    "AcknowledgedOutcome": ("P3", of_transactions(
+        lambda ends, told, is_acknowledged: guarantees.acknowledged_outcome(
+            "the producer", ends, told, is_acknowledged))),
     "NoHangingTransaction": ("P5", kept(lambda seen, brokers: guarantees.first(
         guarantees.no_hanging_transaction(name, _open(log), brokers.entries.values())
         for name, log in brokers.logs.items()), _logs, _entries)),
-    "AcknowledgedOnce": ("P6", kept(once, _logs, _ledgers)),
+    "AcknowledgedOnce": ("P6", once),
     "PreparedIsCompleted": ("P8", lambda seen, brokers: guarantees.prepared_is_completed(
         brokers.entries.items(), brokers.waiting)),
-    "OffsetsOfTheLog": ("P10", kept(offsets, _offsets)),
-    "ProducerStateGrows": ("P11", kept(lambda seen, brokers: guarantees.first(
-        starmap(guarantees.producer_state_grows, brokers.logs.items())), _logs)),
+    "OffsetsOfTheLog": ("P10", offsets),
+    "ProducerStateGrows": ("P11", lambda seen, brokers: guarantees.first(
+        EPOCHS.noted(name, log.batches)[1] for name, log in brokers.logs.items())),
     "ExactlyOnce": ("P12", applied),
     "StableReads": ("R5", stable),
 }

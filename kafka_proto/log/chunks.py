@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from operator import is_
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -46,6 +47,14 @@ class Chunks(Generic[T]):
         chunk = bisect_right(self.full, bound, key=lambda items: key(items[-1]))
         place = bisect_right(self.rest if chunk == len(self.full) else self.full[chunk], bound, key=key)
         return chunk * WIDTH + place
+
+    def begins_with(self, other: Chunks[T], count: int) -> bool:
+        """Say whether the first items of another sequence are the same objects as the first of this one."""
+        whole, part = divmod(count, WIDTH)
+        if count > len(self) or not (self.full is other.full or all(map(is_, self.full[:whole], other.full))):
+            return False
+        mine, others = (each.full[whole] if whole < len(each.full) else each.rest for each in (self, other))
+        return mine is others or all(map(is_, mine[:part], others))
 
     def between(self, start: int, stop: int) -> Iterator[T]:
         """Yield the items from one index to another."""

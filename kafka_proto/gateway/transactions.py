@@ -1,0 +1,75 @@
+"""A check of transactions one by one, remembered: it is asked again about those that changed, and those that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from harness.model import Reason
+from kafka_proto.broker.ghosts import Noted, Span
+from kafka_proto.cluster import guarantees
+from kafka_proto.gateway.observed import Observed
+
+Ends = list[tuple[str, Span]]
+TransactionCheck = Callable[[Ends, Mapping[str, str], guarantees.IsAcknowledged], Reason]
+"""Of what ended in partitions, how transactions ended as their producers heard, and what was acknowledged."""
+
+
+class EndedTransactions:
+    """What there is to know of them up to a state of a session."""
+
+    def __init__(self, check: TransactionCheck) -> None:
+        self._check = check
+        self._seen = Observed()
+        self._spans: dict[str, dict[tuple[str, int], Span]] = {}
+        """By transaction: what of it ended, by partition and number."""
+        self._owners: dict[tuple[str, int], str] = {}
+        """The transaction of each batch that ended, by partition and offset."""
+        self._acknowledged: set[tuple[str, int]] = set()
+        self._told: dict[str, str] = {}
+        self._failing: frozenset[str] = frozenset()
+        self._reason: Reason = None
+
+    def judge(self, seen: Observed) -> Reason:
+        """Return what is wrong with the transactions of a session that has gone on to here."""
+        changed = self._noted(seen)
+        if changed:
+            changed |= self._failing
+            self._reason = self._of(changed)
+            self._failing = frozenset(each for each in changed if self._of({each})) if self._reason else frozenset()
+        return self._reason
+
+    def lead_to(self, seen: Observed) -> bool:
+        """Say whether a session can have gone on from what was judged last."""
+        was = self._seen
+        return (all(name in seen.ledgers and seen.ledgers[name].ended.begins_with(ledger.ended, len(ledger.ended))
+                    for name, ledger in was.ledgers.items())
+                and seen.acknowledged.begins_with(was.acknowledged, len(was.acknowledged))
+                and seen.heard.begins_with(was.heard, len(was.heard)))
+
+    def _noted(self, seen: Observed) -> set[str]:
+        """Note what is new, and return the transactions that it is about."""
+        changed: set[str] = set()
+        was, self._seen = self._seen, seen
+        for name, ledger in seen.ledgers.items():
+            known = len(was.ledgers[name].ended) if name in was.ledgers else 0
+            for n, span in enumerate(ledger.ended.between(known, len(ledger.ended)), known):
+                for record in span.records:
+                    self._spans.setdefault(record.transaction, {})[name, n] = span
+                    self._owners[name, record.offset] = record.transaction
+                    changed.add(record.transaction)
+        for each in seen.acknowledged.between(len(was.acknowledged), len(seen.acknowledged)):
+            place = each.partition, each.offset
+            self._acknowledged.add(place)
+            changed |= {self._owners[place]} if place in self._owners else set()
+        for heard in seen.heard.between(len(was.heard), len(seen.heard)):
+            self._told[heard.transaction] = "commit" if heard.committed else "abort"
+            changed.add(heard.transaction)
+        return changed
+
+    def _of(self, transactions: set[str]) -> Reason:
+        """Return what is wrong with some transactions."""
+        found = {place: span for each in transactions for place, span in self._spans.get(each, {}).items()}
+        return self._check([(place[0], found[place]) for place in sorted(found)], self._told, self._is_acknowledged)
+
+    def _is_acknowledged(self, partition: str, record: Noted) -> bool:
+        return (partition, record.offset) in self._acknowledged
