@@ -92,10 +92,14 @@ def _parts(value: Value) -> list[str]:
 
 def _enclosed(head: str, before: str, items: Iterable[tuple[str, Any]], tail: str) -> list[str]:
     """Return the parts of some items, each with its key; `before` is what separates the first from the head."""
-    parts = [head]
+    parts, remembered = [head], values._REMEMBERED.get
     for key, item in items:
-        parts.append(before + key)
-        parts += _parts(item)
+        known = remembered(id(item))
+        if known is not None and known[0] is item:
+            parts += (before + key, known[1])
+        else:
+            parts.append(before + key)
+            parts += _parts(item)
         before = ","
     parts.append(tail)
     return parts

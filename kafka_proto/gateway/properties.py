@@ -157,6 +157,10 @@ def kept(check: Check, *parts: Parts) -> Check:
     return checked
 
 
+def _reads(seen: Observed, brokers: Brokers) -> Iterable[object]:
+    return (seen.reads,)
+
+
 def _logs(seen: Observed, brokers: Brokers) -> Iterable[object]:
     return brokers.logs.values()
 
@@ -202,7 +206,7 @@ CHECKS: Mapping[str, tuple[str, Check]] = {
     "ProducerStateGrows": ("P11", lambda seen, brokers: guarantees.first(
         EPOCHS.noted(name, log.batches)[1] for name, log in brokers.logs.items())),
     "ExactlyOnce": ("P12", applied),
-    "StableReads": ("R5", stable),
+    "StableReads": ("R5", kept(stable, _reads, _logs)),
 }
 """An operator may end what hangs: markers that no transaction caused are left out."""
 OF_ANSWERS = {"NoIntermediateRead": "P4", "FencedForAReason": "P7", "ReadBound": "P9"}

@@ -51,7 +51,10 @@ class EndedTransactions:
         changed: set[str] = set()
         was, self._seen = self._seen, seen
         for name, ledger in seen.ledgers.items():
-            known = len(was.ledgers[name].ended) if name in was.ledgers else 0
+            before = was.ledgers.get(name)
+            if before is ledger:
+                continue
+            known = len(before.ended) if before is not None else 0
             for n, span in enumerate(ledger.ended.between(known, len(ledger.ended)), known):
                 for record in span.records:
                     self._spans.setdefault(record.transaction, {})[name, n] = span

@@ -49,7 +49,9 @@ class Chunks(Generic[T]):
         return chunk * WIDTH + place
 
     def begins_with(self, other: Chunks[T], count: int) -> bool:
-        """Say whether the first items of another sequence are the same objects as the first of this one."""
+        """Say whether the first items of another sequence, at most all, are the same objects as the first of this one."""
+        if self is other:
+            return True
         whole, part = divmod(count, WIDTH)
         if count > len(self) or not (self.full is other.full or all(map(is_, self.full[:whole], other.full))):
             return False

@@ -27,6 +27,9 @@ class Grown(Generic[T, K, R]):
         """Return what there is to know of a sequence, or of its first items, and the answer."""
         stop = len(items) if count is None else count
         before, at, known, answer = self._last.pop(name, (NOTHING, 0, None, None))
+        if known is not None and items is before and at == stop:
+            self._last[name] = before, at, known, answer
+            return known, answer
         if known is None or at > stop or not items.begins_with(before, at):
             at, known, answer = 0, self._start(), None
         new = items.between(at, stop)
