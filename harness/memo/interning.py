@@ -105,7 +105,7 @@ class SlotValues:
         texts = self.texts[slot]
         last = texts[-1] if texts else ""
         try:
-            text: Text = canonical_text(value) if type(last) is str else ""
+            text: Text = canonical_text(value) if isinstance(last, str) and len(last) <= LONG else ""
             if not text or len(text) > LONG:
                 text = text_in_parts(value)
         except TypeError as error:

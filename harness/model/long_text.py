@@ -6,8 +6,8 @@ begins, never what is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator
+from operator import add
 
 import attrs
 
@@ -33,24 +33,66 @@ class LongText:
         return "".join(self.parts)
 
 
+SIMPLE = (str, int, bool, bytes, type(None))
 Text = str | LongText
 """A canonical text; `str` of it is the whole."""
 
 
 def text_in_parts(value: Value) -> Text:
     """Return the canonical text of a value, in parts if it is a long one."""
-    parts = _parts(value)
-    if len(parts) == 1:
-        return parts[0]
-    found: list[str] = []
-    short: list[str] = []
-    for part in parts:
-        if len(part) < SHORT:
-            short.append(part)
-        else:
-            found += ("".join(short), part)
+    known = values._REMEMBERED.get(id(value))
+    if known is not None and known[0] is value:
+        return str(known[1])
+    cls, most, keys = type(value), LONG, None
+    if cls is tuple:
+        head, items, tail = "[", value, "]"
+        most = values._LONGEST_OF_TUPLE if len(value) >= values._WIDE else most
+    elif cls is FrozenMap and is_named(value):
+        if value._text is not None and len(value._text) <= most:
+            return value._text
+        names = sorted(value)
+        head, keys, items, tail = "{", [f"{canonical_text(name)}:" for name in names], [value[n] for n in names], "}"
+    elif cls not in SIMPLE and attrs.has(cls):
+        head, fields = form_of(cls)
+        there = [(key, item) for name, key, optional in fields
+                 if (item := getattr(value, name)) is not None or not optional]
+        head, keys, items, tail = f"{head},", [key for key, _ in there], [item for _, item in there], "}"
+        head = head if there else head[:-1]
+    else:
+        return canonical_text(value)
+    get = values._REMEMBERED.get
+    texts = [known[1] if (known := get(id(item))) is not None and known[0] is item else text_in_parts(item)
+             for item in items]
+    if LongText not in set(map(type, texts)):
+        text = head + ",".join(texts if keys is None else map(add, keys, texts)) + tail  # type: ignore[arg-type]
+        if len(text) <= most:
+            _remember(value, text)
+            return text
+        if max(map(len, texts)) < SHORT:
+            return text
+    return LongText(tuple(_merged(head, keys or [""] * len(texts), texts, tail)))
+
+
+def _remember(value: Value, text: str) -> None:
+    if type(value) is FrozenMap:
+        value._text = text
+    elif type(value) is not tuple or len(value) >= values._WIDE:
+        values._remember(value, text)
+
+
+def _merged(head: str, keys: list[str], texts: list[Text], tail: str) -> Iterator[str]:
+    """Yield the parts of some texts, each with its key before it, short ones joined to those beside them."""
+    short = [head]
+    for n, (key, text) in enumerate(zip(keys, texts, strict=True)):
+        short.append(f",{key}" if n else key)
+        for part in (text,) if isinstance(text, str) else text.parts:
+            if len(part) < SHORT:
+                short.append(part)
+                continue
+            yield "".join(short)
+            yield part
             short.clear()
-    return LongText((*found, "".join(short)))
+    yield "".join((*short, tail))
 
 
 def new_characters(text: Text, last: Text) -> int:
@@ -59,47 +101,3 @@ def new_characters(text: Text, last: Text) -> int:
         return len(text)
     known = frozenset(last.parts) if isinstance(last, LongText) else ()
     return sum(len(part) for part in text.parts if part not in known)
-
-
-def _parts(value: Value) -> list[str]:
-    known = values._REMEMBERED.get(id(value))
-    if known is not None and known[0] is value:
-        return [known[1]]
-    cls, most = type(value), LONG
-    if cls is FrozenMap and is_named(value):
-        if value._text is not None and len(value._text) <= most:
-            return [value._text]
-        parts = _enclosed("{", "", [(f"{canonical_text(key)}:", value[key]) for key in sorted(value)], "}")
-    elif cls is tuple:
-        most = values._LONGEST_OF_TUPLE if len(value) >= values._WIDE else most
-        parts = _enclosed("[", "", [("", item) for item in value], "]")
-    elif attrs.has(cls):
-        head, fields = form_of(cls)
-        there = [(key, getattr(value, name), optional) for name, key, optional in fields]
-        parts = _enclosed(head, ",", [(key, item) for key, item, optional in there
-                                      if item is not None or not optional], "}")
-    else:
-        return [canonical_text(value)]
-    if sum(map(len, parts)) > most:
-        return parts
-    text = "".join(parts)
-    if cls is FrozenMap:
-        value._text = text
-    elif cls is not tuple or len(value) >= values._WIDE:
-        values._remember(value, text)
-    return [text]
-
-
-def _enclosed(head: str, before: str, items: Iterable[tuple[str, Any]], tail: str) -> list[str]:
-    """Return the parts of some items, each with its key; `before` is what separates the first from the head."""
-    parts, remembered = [head], values._REMEMBERED.get
-    for key, item in items:
-        known = remembered(id(item))
-        if known is not None and known[0] is item:
-            parts += (before + key, known[1])
-        else:
-            parts.append(before + key)
-            parts += _parts(item)
-        before = ","
-    parts.append(tail)
-    return parts
