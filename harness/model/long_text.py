@@ -49,7 +49,7 @@ def text_in_parts(value: Value) -> Text:
         most = values._LONGEST_OF_TUPLE if len(value) >= values._WIDE else most
     elif cls is FrozenMap and is_named(value):
         if value._text is not None and len(value._text) <= most:
-            return value._text
+            return str(value._text)
         names = sorted(value)
         head, keys, items, tail = "{", [f"{canonical_text(name)}:" for name in names], [value[n] for n in names], "}"
     elif cls not in SIMPLE and attrs.has(cls):
@@ -61,7 +61,7 @@ def text_in_parts(value: Value) -> Text:
     else:
         return canonical_text(value)
     get = values._REMEMBERED.get
-    texts = [known[1] if (known := get(id(item))) is not None and known[0] is item else text_in_parts(item)
+    texts: list[Text] = [known[1] if (known := get(id(item))) is not None and known[0] is item else text_in_parts(item)
              for item in items]
     if LongText not in set(map(type, texts)):
         text = head + ",".join(texts if keys is None else map(add, keys, texts)) + tail  # type: ignore[arg-type]

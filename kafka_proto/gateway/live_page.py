@@ -13,15 +13,14 @@ import trio
 from harness.demo.session.fed_session import Deed, FedSession
 from harness.demo.session.opened_model import open_trail
 from harness.demo.web.server import listen, serve
-from harness.model import NO_FAULTS, Input, Kind, Refusal, Step
+from harness.model import NO_FAULTS, Refusal
 from harness.record import Trail
 from kafka_proto.gateway import inputs, words
 from kafka_proto.gateway.faults import name_of
-from kafka_proto.gateway.model import NAME, SLOTS, Slots, slots_of, step_name
+from kafka_proto.gateway.model import NAME
 from kafka_proto.gateway.properties import NAMES
 from kafka_proto.gateway.server import Seen, Server
 from kafka_proto.gateway.story import ToldFront, ToldHost
-from kafka_proto.log.chunks import NOTHING, Chunks
 
 MOST_ELECTED = 12
 """Partitions whose leader may be changed from the page."""
@@ -38,8 +37,6 @@ class LivePage:
         self._listener: socket.socket = listen(host, port)
         nothing = Trail(NAME, {}, {}, "unordered-set", NO_FAULTS, NAMES, (), strategy="outside")
         self._session = FedSession(open_trail(nothing), self)
-        self._slots = Slots()
-        self._inputs: Chunks[inputs.Input] = NOTHING
         self._names: dict[str, None] = {}
         """What clients have asked for, by API."""
         self._host: ToldHost
@@ -51,24 +48,18 @@ class LivePage:
         self._host = host
 
         def sees(given: inputs.Input, outputs: list[inputs.Output]) -> None:
-            self._show(given, outputs)
+            self._show(given)
             see(given, outputs)
 
-        self._show(started, [])
+        self._show(started)
         return sees
 
-    def _show(self, given: inputs.Input, outputs: list[inputs.Output]) -> None:
-        """Hand in an input as the step of the model that it is."""
-        before, self._inputs = self._slots, self._inputs.add(given)
-        after = self._slots = slots_of(self._inputs, self._host)
-        writes = tuple((name, getattr(after, name)) for name in SLOTS if getattr(after, name) != getattr(before, name))
-        action, args = step_name(given, outputs)
-        told = self._host.taken.telling if self._host.taken is not None else None
+    def _show(self, given: inputs.Input) -> None:
+        """Hand in an input."""
         for each in self._host.exchanged:
             if each.has_come and each.request.api_key not in words.MINOR:
                 self._names.setdefault(name_of(each.request))
-        self._session.put(NAME, Step(action, args, writes, detail=", ".join(self._host.said), kind=Kind.INPUT,
-                                     input=Input(NAME, given), told=told))
+        self._session.put(NAME, given)
 
     async def run(self, server: Server) -> None:
         """Serve the page until cancelled."""

@@ -49,7 +49,7 @@ class Chunks(Generic[T]):
         return chunk * WIDTH + place
 
     def begins_with(self, other: Chunks[T], count: int) -> bool:
-        """Say whether the first items of another sequence, at most all, are the same objects as the first of this one."""
+        """Say whether the first items of another sequence, at most all, are the first of this one, by identity."""
         if self is other:
             return True
         whole, part = divmod(count, WIDTH)

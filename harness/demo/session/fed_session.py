@@ -1,7 +1,8 @@
 """A session whose steps come from a driver while they happen, as those of real clients; a person may act on it.
 
-The driver hands in steps; they are shown in their order, while the present is at the end of what was shown. Going back
-lets those that come meanwhile wait.
+The driver hands in input from outside the model, which costs it nothing: the model takes it, as in a replay, when it is
+shown. It is shown in its order, while the present is at the end of what was shown. Going back lets what comes meanwhile
+wait.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from harness.demo.session.as_json import Json
 from harness.demo.session.interactive_run import MOST_STEPS
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened_model import OpenedModel
-from harness.model import Choice, Step
+from harness.model import Value
+from harness.record.choices import ChosenInput
 from harness.record.wording import counted
 
 
@@ -60,14 +62,14 @@ class FedSession(LiveSession):
         super().__init__(opened)
         self._driven = driven
         self._fed = self._held
-        self._waiting = deque[tuple[str, Step]]()
+        self._waiting = deque[tuple[str, Value]]()
         self.branch.name = "live"
         self._held.branches = {"live": self.branch}
 
-    def put(self, process: str, step: Step) -> None:
-        """Take a step that has happened. Those beyond what a session holds are not shown."""
+    def put(self, process: str, value: Value) -> None:
+        """Note that a process took a value. Those beyond what a session holds are not shown."""
         if len(self._fed.branches["live"].records) + len(self._waiting) <= MOST_STEPS:
-            self._waiting.append((process, step))
+            self._waiting.append((process, value))
 
     @property
     def is_fed(self) -> bool:
@@ -80,8 +82,7 @@ class FedSession(LiveSession):
 
     def catch_up(self) -> None:
         """Show the next step."""
-        process, step = self._waiting.popleft()
-        self._held.node = self.tables.offering(self.node, Choice(process, step, step.label))
+        self._held.node = self.tables.with_input(self.node, ChosenInput.of(*self._waiting.popleft()))
         self.took(0, self.tables.follow(self.node, 0))
 
     def deeds(self) -> list[Json]:

@@ -28,6 +28,8 @@ MOST_WAITING = 32
 """Events that wait for a subscriber before the whole picture takes their place."""
 OPENING = 0.5
 """Seconds between two pictures of a session that is opened."""
+LINGERS = 5
+"""Seconds after which a session that nobody looks at lets what happens elsewhere wait."""
 BEAT = 15
 """Seconds after which a subscriber that hears nothing else gets a comment, so that a dead connection is noticed."""
 
@@ -63,6 +65,7 @@ class SharedSession:
         """The kept step that the session goes on to first."""
         self.catalogue = as_json.text_of(catalogue())
         self.subscribers: set[Subscriber] = set()
+        self._watched_until = 0.0
         self.is_closed = False
         self._send, self._verbs = trio.open_memory_channel[PendingVerb](100)
         self._host: LiveHost
@@ -107,7 +110,9 @@ class SharedSession:
         self._publish()
 
     def _catch_up(self) -> None:
-        """Show what happened elsewhere, for the time of a slice."""
+        """Show what happened elsewhere, for the time of a slice, if anybody looks."""
+        if not self.subscribers and trio.current_time() > self._watched_until:
+            return
         until = trio.current_time() + pace.SLICE
         while self.session.may_catch_up and trio.current_time() < until:
             self.session.catch_up()
@@ -264,6 +269,7 @@ class SharedSession:
             yield event(self.session.version, "bye", "{}")
         finally:
             self.subscribers.discard(subscriber)
+            self._watched_until = trio.current_time() + LINGERS
 
     def close(self) -> None:
         """Let everybody know that this is the end."""
