@@ -62,14 +62,14 @@ def text_in_parts(value: Value) -> Text:
         return canonical_text(value)
     get = values._REMEMBERED.get
     texts: list[Text] = [known[1] if (known := get(id(item))) is not None and known[0] is item else text_in_parts(item)
-             for item in items]
-    if LongText not in set(map(type, texts)):
-        text = head + ",".join(texts if keys is None else map(add, keys, texts)) + tail  # type: ignore[arg-type]
-        if len(text) <= most:
+                         for item in items]
+    size = len(head) + sum(map(len, texts)) + sum(map(len, keys or ())) + max(0, len(texts) - 1) + len(tail)
+    if size <= most or max(map(len, texts)) < SHORT:
+        written = map(str, texts)
+        text = head + ",".join(written if keys is None else map(add, keys, written)) + tail
+        if size <= most:
             _remember(value, text)
-            return text
-        if max(map(len, texts)) < SHORT:
-            return text
+        return text
     return LongText(tuple(_merged(head, keys or [""] * len(texts), texts, tail)))
 
 

@@ -14,6 +14,7 @@ from harness.demo.session.branches import LeftSession, Memento, RunBranch, own_f
 from harness.demo.session.opened_model import OpenedModel
 from harness.demo.session.run_state import RunReader, start_of
 from harness.demo.session.strategy_runner import ENOUGH
+from harness.memo.interning import long_lived
 from harness.model import Choice, Kind, Refusal, unknown
 from harness.record import Chosen
 from harness.simulate.states.nodes import Node
@@ -255,6 +256,7 @@ class InteractiveRun(RunReader):
         if self.model.tells and known > self.at:  # there are no tasks to bring there step by step
             self._go_to(self.branch, known)
 
+    @long_lived()
     def forward(self, to: int) -> None:
         """Go on along the steps of this branch that are kept."""
         self.begin_forward(to)

@@ -21,6 +21,7 @@ from harness.demo.session.snapshot import change_text, snapshot_text
 from harness.demo.web import pace
 from harness.demo.web.answers import broken_off
 from harness.demo.web.background_search import BackgroundSearch
+from harness.memo.interning import long_lived
 from harness.simulate.runtimes.actor_tasks import LiveHost
 from harness.simulate.trails.shrink import Shrunk
 
@@ -99,14 +100,15 @@ class SharedSession:
     async def _open(self) -> None:
         """Go on to the step that the session opens at, as fast as the page can be asked for meanwhile."""
         published = trio.current_time()
-        while self.session.at < self._opens_at:
-            until = trio.current_time() + pace.SLICE
-            while self.session.at < self._opens_at and trio.current_time() < until:
-                await self._host.take(self.session.next_kept())
-            if trio.current_time() > published + OPENING:
-                self._publish()
-                published = trio.current_time()
-            await trio.sleep(pace.SOON)
+        with long_lived():
+            while self.session.at < self._opens_at:
+                until = trio.current_time() + pace.SLICE
+                while self.session.at < self._opens_at and trio.current_time() < until:
+                    await self._host.take(self.session.next_kept())
+                if trio.current_time() > published + OPENING:
+                    self._publish()
+                    published = trio.current_time()
+                await trio.sleep(pace.SOON)
         self._publish()
 
     def _catch_up(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from harness.memo.interning import long_lived
 from harness.model import Model, Refusal
 from harness.record import Chosen, EventRecorder, History, Recorder, Trail, header_of
 from harness.record.references import References
@@ -185,6 +186,7 @@ def misfit(step: int, label: str, node: Node) -> str:
     return f"the trail does not fit at step {step}: it asks for {label!r}, possible are: {shown or 'nothing'}"
 
 
+@long_lived()
 def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:
     """Replay a trail on the plain runtime. Raises Refusal at the first step that does not fit."""
     session = Replay(tables or Tables(trail.build()), trail, recorder)
