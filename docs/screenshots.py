@@ -1,4 +1,4 @@
-"""Make the pictures of the demo that the README shows: the main page, a violation, a tour, a late end with its records.
+"""Make the pictures of the demo that README and docs show: the main page, a violation, a tour, sessions with records.
 
     python docs/screenshots.py [FOLDER]            # into docs/pictures, or another folder
     python docs/screenshots.py --looks FOLDER      # all of them, and the first page, in three sizes, light and dark
@@ -71,6 +71,18 @@ def late_end(tab: Tab) -> None:
     tab.page.wait_for_timeout(500)
 
 
+def acks(tab: Tab) -> None:
+    """A session of real clients: with acks=1 the leader alone has a record, and crashes."""
+    tab.until("store.present.step >= 75")
+    tab.post("rewind", to=13)
+    tab.page.keyboard.press("Shift+T")
+    tab.page.keyboard.press("Escape")
+    tab.page.locator("#splitter").focus()
+    tab.page.evaluate("document.activeElement.blur()")
+    tab.page.mouse.move(460, 20)
+    tab.page.wait_for_timeout(500)
+
+
 def run(tab: Tab, steps: int) -> None:
     """Let the strategy choose so many steps."""
     at = int(tab.known("store.present.step"))
@@ -91,8 +103,11 @@ PICTURES: dict[str, tuple[Callable[[Tab], None], str, int]] = {
     "demo-violation.png": (violation, "light", 800),
     "demo-tour.png": (tour, "dark", 800),
     "demo-late-end.png": (late_end, "light", 900),
+    "demo-acks.png": (acks, "light", 560),
 }
 """The scene of each, its theme and its height."""
+OPENED = {"demo-acks.png": HERE / "examples" / "gateway" / "acks-1.trail.jsonl"}
+"""What is opened for a scene, if it is not chosen in it."""
 
 
 SIZES = ((900, 700), (1280, 800), (1920, 1080))
@@ -111,7 +126,8 @@ def looks(folder: Path) -> None:
 
 def take(path: Path, scene: Callable[[Tab], Any], scheme: str, height: int, width: int = 1280) -> None:
     """Write one picture, of a session of its own."""
-    with served() as (address, _), browser() as started:
+    opened = [file for name, file in OPENED.items() if path.stem.startswith(name.removesuffix(".png"))]
+    with served(*opened) as (address, _), browser() as started:
         context: Any = started.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         tab = Tab(context.new_page(), address)
         scene(tab)

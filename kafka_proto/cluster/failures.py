@@ -81,6 +81,8 @@ class FailingBrokers(RunningActors):
         """The brokers that the controller does not hear and has not fenced, and when it will."""
         self._flushed: dict[str, Local] = {}
         """What brokers had when their disks became slow: of their logs, nothing later is on disk."""
+        self.looked_at: dict[str, tuple[object, ...]] = {}
+        """What of each partition was when its replicas were looked at last."""
         self._lossy: set[str] = set()
         """Partitions whose replicas need not agree: an unclean election or a disk has lost records of theirs."""
         self._kept: dict[str, dict[type, Any]] = {}

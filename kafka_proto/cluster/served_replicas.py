@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, permutations
+from operator import is_
 
 from harness.model import View
 from kafka_proto.broker.controller import PARTITION
@@ -19,7 +20,7 @@ NAMES = {"StrongIsr": "R1", "WeakIsr": "R2", "LogMatching": "R3", "FollowerLogMa
 
 
 def problems(cluster: RunningCluster) -> Iterator[tuple[str, str]]:
-    """Yield the properties that fail, with reasons.
+    """Yield the properties that fail, with reasons, of partitions that have changed.
 
     R1 to R3 are not claimed of a partition that has lost records by an unclean election or on a disk.
     """
@@ -27,6 +28,10 @@ def problems(cluster: RunningCluster) -> Iterator[tuple[str, str]]:
         hosts = cluster.replicas(p)
         states: dict[str, ReplicaState] = {b: cluster.state(b)[REPLICA[p]] for b in hosts}
         quorum: Quorum = cluster.state(CONTROLLER)[PARTITION[p]].quorum
+        now = (quorum, *states.values())
+        if len(before := cluster.looked_at.get(p, ())) == len(now) and all(map(is_, before, now)):
+            continue  # it is as it was when it was looked at last
+        cluster.looked_at[p] = now
         rules = {b: Replica(b, KIP_320, partition=p) for b in hosts}
         checks = ReplicaChecks(rules, lambda view, b: view[b], lambda view: view[CONTROLLER])
         view = View({**states, CONTROLLER: quorum})
