@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
@@ -24,7 +26,7 @@ from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.observed import AcknowledgedBatch, Heard, Observed, logged, without
 from kafka_proto.gateway.properties import NAMES, Brokers, problems
 from kafka_proto.gateway.records import WireRecord, write_batch
-from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, marker_batch
+from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.chunks import chunks
 from kafka_proto.requests import OFFSETS_PARTITION
 
@@ -208,3 +210,26 @@ def test_a_transaction_whose_first_batches_were_deleted_is_open_still() -> None:
     assert problems(seen, attrs.evolve(brokers, logs=FrozenMap({"t-0": deleted}))) == {}
     gone = attrs.evolve(brokers, logs=FrozenMap({"t-0": deleted}), entries=FrozenMap())
     assert list(problems(seen, gone)) == ["NoHangingTransaction"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["t-0", "t-1"]), st.sampled_from([None, COMMIT, ABORT, "acked", "heard"]),
+                          st.integers(1, 2), st.integers(0, 2)), max_size=30))
+def test_a_session_that_goes_on_is_judged_as_each_of_its_states_alone(steps: list[tuple[str, Any, int, int]]) -> None:
+    """Checks remember what they saw of what has only grown since: the other way round they have to begin anew."""
+    logs = {"t-0": EMPTY_LOG, "t-1": EMPTY_LOG}
+    seen, states = Observed(), []
+    for name, what, number, epoch in steps:
+        log, transaction = logs[name], f"app#{number}"
+        if what == "acked":
+            last = AcknowledgedBatch(name, max(0, log.log_end_offset - number), transaction)
+            seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(last))
+        elif what == "heard":
+            seen = attrs.evolve(seen, heard=seen.heard.add(Heard(transaction, epoch > 0)))
+        else:
+            batch = data(transaction, number, epoch) if what is None else marker(what, transaction, epoch)
+            log = append(log, batch)
+            logs[name] = with_high_watermark(log, log.log_end_offset)
+            seen = logged(seen, name, logs[name])
+        states.append((seen, Brokers(FrozenMap(logs))))
+    forward = [problems(*state) for state in states]
+    assert forward == [problems(*state) for state in reversed(states)][::-1]
