@@ -25,6 +25,7 @@ from measure import fail
 from kafka_proto.gateway.cluster import KafkaCluster
 
 HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE.parent / "tests/support/gateway/clients"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 REPORT = "report.xml"
 Outcomes = dict[str, str]
@@ -101,15 +102,17 @@ def in_venv(*packages: str) -> Callable[[Place], list[Sequence[str]]]:
     ]
 
 
+def copied_jars(place: Place, artifact: str) -> Sequence[str]:
+    """Return the command that gets the jars of a part of Kafka."""
+    return ("mvn", "-q", "-B", "-f", str(PROGRAMS / "java/pom.xml"), "dependency:copy-dependencies",
+            "-DincludeScope=runtime", f"-Dartifact={artifact}", f"-DoutputDirectory={place.folder / 'libs'}")
+
+
 def built_java(place: Place) -> list[Sequence[str]]:
     """Return how the calls of Java's clients are built."""
-    programs = HERE.parent / "tests/support/gateway/clients"
-    libs = place.folder / "libs"
-    return [
-        ("mvn", "-q", "-B", "-f", str(programs / "java/pom.xml"), "dependency:copy-dependencies",
-         "-DincludeScope=runtime", f"-DoutputDirectory={libs}"),
-        ("javac", "-nowarn", "-Xlint:none", "-d", str(place.folder / "classes"), "-cp", f"{libs}/*",
-         *map(str, sorted((programs / "java_calls").glob("*.java"))))]
+    return [copied_jars(place, "kafka-clients"),
+            ("javac", "-nowarn", "-Xlint:none", "-d", str(place.folder / "classes"), "-cp", f"{place.folder}/libs/*",
+             *map(str, sorted((PROGRAMS / "java_calls").glob("*.java"))))]
 
 
 def pytest(*arguments: str) -> Callable[[Place], list[str]]:
@@ -162,6 +165,12 @@ SUITES: Mapping[str, Suite] = {
     "java": Suite(
         build=built_java,
         command=lambda place: ("java", "-cp", f"{place.folder}/classes:{place.folder}/libs/*", "Calls",
+                               place.servers, place.only),
+        outcomes=of_go,
+    ),
+    "console": Suite(
+        build=lambda place: [copied_jars(place, "kafka-tools")],
+        command=lambda place: (sys.executable, str(HERE / "console_tools.py"), str(place.folder / "libs"),
                                place.servers, place.only),
         outcomes=of_go,
     ),
