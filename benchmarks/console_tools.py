@@ -26,7 +26,7 @@ CLASSES = {
     "reassign": "reassign.ReassignPartitionsCommand", "delete-records": "DeleteRecordsCommand",
     "producer-perf": "ProducerPerformance", "consumer-perf": "ConsumerPerformance", "log-dirs": "LogDirsCommand",
     "api-versions": "BrokerApiVersionsCommand", "quorum": "MetadataQuorumCommand", "cluster": "ClusterTool",
-    "features": "FeatureCommand", "client-metrics": "ClientMetricsCommand", "verifiable": "VerifiableProducer",
+    "features": "FeatureCommand", "client-metrics": "ClientMetricsCommand",
 }
 
 
@@ -38,17 +38,19 @@ class ToolCall:
     words: str
     expected: str = ""
     given: str = ""
+    has_servers_last: bool = False
+    """Whether a subcommand is told where brokers are, not the tool."""
 
     @property
     def name(self) -> str:
-        return f"{self.tool} {self.words}"
+        return f"{self.tool} {self.words}".strip()
 
 
 def calls(run: str, files: Path) -> Iterator[ToolCall]:
     """Yield the calls; those that come later find what those before have left. `run` is in all names."""
     topic, group = f"tools-{run}", f"group-{run}"
     written = {
-        "delete.json": {"partitions": [{"topic": topic, "partition": 0, "offset": 1}], "version": 1},
+        "delete.json": {"partitions": [{"topic": topic, "partition": 0, "offset": -1}], "version": 1},
         "elect.json": {"partitions": [{"topic": topic, "partition": 0}]},
         "move.json": {"partitions": [{"topic": topic, "partition": 0, "replicas": [1]}], "version": 1},
         "topics.json": {"topics": [{"topic": topic}], "version": 1},
@@ -106,11 +108,11 @@ def calls(run: str, files: Path) -> Iterator[ToolCall]:
     yield ToolCall("reassign", f"--generate --broker-list 1 --topics-to-move-json-file {files}/topics.json", topic)
     yield ToolCall("reassign", f"--execute --reassignment-json-file {files}/move.json", "Successfully started")
     yield ToolCall("reassign", "--list")
-    yield ToolCall("delete-records", f"--offset-json-file {files}/delete.json", "low_watermark: 1")
+    yield ToolCall("delete-records", f"--offset-json-file {files}/delete.json", "low_watermark: ")
     yield ToolCall("log-dirs", "--describe", topic)
     yield ToolCall("api-versions", "", "Produce(0)")
     yield ToolCall("quorum", "describe --status", "LeaderId")
-    yield ToolCall("cluster", "cluster-id", "Cluster ID")
+    yield ToolCall("cluster", "cluster-id", "Cluster ID", has_servers_last=True)
     yield ToolCall("features", "describe", "transaction.version")
     yield ToolCall("client-metrics", "--list")
     yield ToolCall("producer-perf", f"{on} --num-records 1000 --record-size 100 --throughput -1", "1000 records sent")
@@ -120,7 +122,8 @@ def calls(run: str, files: Path) -> Iterator[ToolCall]:
 
 def failed(java: list[str], call: ToolCall, servers: str) -> str:
     """Carry out a call, and return what it printed if that is not well."""
-    command = [*java, TOOLS + CLASSES[call.tool], "--bootstrap-server", servers, *call.words.split()]
+    words, where = call.words.split(), ["--bootstrap-server", servers]
+    command = [*java, TOOLS + CLASSES[call.tool], *(words + where if call.has_servers_last else where + words)]
     try:
         done = subprocess.run(command, input=call.given, capture_output=True, text=True, timeout=LONGEST)
     except subprocess.TimeoutExpired:

@@ -141,10 +141,10 @@ def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
 
 @at_once
 def describe_quorum(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say who votes about the cluster's metadata: one controller, whose log is not kept, so that its ends are unknown.
+    """Say who votes about the cluster's metadata: one controller, whose log is not kept: it ends at 0.
     """
     leader, *others = here.there
-    row = {"partition_index": 0, "error_code": NO_ERROR, "leader_id": leader, "leader_epoch": 1, "high_watermark": -1,
+    row = {"partition_index": 0, "error_code": NO_ERROR, "leader_id": leader, "leader_epoch": 1, "high_watermark": 0,
            "current_voters": (_replica_state(leader),), "observers": tuple(map(_replica_state, others))}
     topics = tuple({**topic, "partitions": tuple(
         row if (topic["topic_name"], wanted["partition_index"]) == (CLUSTER_TOPIC, 0)
@@ -155,7 +155,7 @@ def describe_quorum(here: AskedBroker, request: WireRequest) -> Fields:
 
 
 def _replica_state(number: int) -> Fields:
-    return {"replica_id": number, "replica_directory_id": NO_ID, "log_end_offset": -1}
+    return {"replica_id": number, "replica_directory_id": NO_ID, "log_end_offset": 0}
 
 
 @at_once
