@@ -108,11 +108,18 @@ def copied_jars(place: Place, artifact: str) -> Sequence[str]:
             "-DincludeScope=runtime", f"-Dartifact={artifact}", f"-DoutputDirectory={place.folder / 'libs'}")
 
 
-def built_java(place: Place) -> list[Sequence[str]]:
-    """Return how the calls of Java's clients are built."""
-    return [copied_jars(place, "kafka-clients"),
-            ("javac", "-nowarn", "-Xlint:none", "-d", str(place.folder / "classes"), "-cp", f"{place.folder}/libs/*",
-             *map(str, sorted((PROGRAMS / "java_calls").glob("*.java"))))]
+def built_java(artifact: str, programs: str) -> Callable[[Place], list[Sequence[str]]]:
+    """Return how Java programs of this project are built with a part of Kafka."""
+    return lambda place: [
+        copied_jars(place, artifact),
+        ("javac", "-nowarn", "-Xlint:none", "-d", str(place.folder / "classes"), "-cp", f"{place.folder}/libs/*",
+         *map(str, sorted((PROGRAMS / programs).glob("*.java"))))]
+
+
+def java(main_class: str) -> Callable[[Place], list[str]]:
+    """Return the command that runs a Java program of this project."""
+    return lambda place: ["java", "-cp", f"{place.folder}/classes:{place.folder}/libs/*", main_class, place.servers,
+                          place.only]
 
 
 def pytest(*arguments: str) -> Callable[[Place], list[str]]:
@@ -162,12 +169,9 @@ SUITES: Mapping[str, Suite] = {
         environment=lambda place: {"BROKERS": place.servers},
         cluster={"release": "4.2.0"},
     ),
-    "java": Suite(
-        build=built_java,
-        command=lambda place: ("java", "-cp", f"{place.folder}/classes:{place.folder}/libs/*", "Calls",
-                               place.servers, place.only),
-        outcomes=of_go,
-    ),
+    "java": Suite(build=built_java("kafka-clients", "java_calls"), command=java("Calls"), outcomes=of_go),
+    "streams": Suite(build=built_java("kafka-streams", "java_streams"), command=java("WordCount"), outcomes=of_go,
+                     cluster={"brokers": 3}),
     "console": Suite(
         build=lambda place: [copied_jars(place, "kafka-tools")],
         command=lambda place: (sys.executable, str(HERE / "console_tools.py"), str(place.folder / "libs"),
