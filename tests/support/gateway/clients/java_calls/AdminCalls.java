@@ -79,6 +79,14 @@ final class AdminCalls {
         return admin.describeConfigs(List.of(resource)).all().get().get(resource).get(name).value();
     }
 
+    /** Expect a value of a setting, once the broker has heard of it. */
+    private Void has(ConfigResource resource, String name, String expected) throws Exception {
+        for (int i = 0; i < 50 && !expected.equals(value(resource, name)); i++) {
+            Thread.sleep(100);
+        }
+        return Calls.expect(expected.equals(value(resource, name)), value(resource, name));
+    }
+
     private Void altered(ConfigResource resource, String name, String value, AlterConfigOp.OpType kind)
             throws Exception {
         AlterConfigOp change = new AlterConfigOp(new ConfigEntry(name, value), kind);
@@ -116,7 +124,7 @@ final class AdminCalls {
         });
         call("createPartitions validateOnly", () -> admin.createPartitions(Map.of(made, NewPartitions.increaseTo(4)),
             new CreatePartitionsOptions().validateOnly(true)).all().get());
-        call("describeConfigs topic", () -> Calls.expect(value(topic, "retention.ms").equals("3600000"), "value"));
+        call("describeConfigs topic", () -> has(topic, "retention.ms", "3600000"));
         call("describeConfigs synonyms", () -> admin.describeConfigs(List.of(topic),
             new DescribeConfigsOptions().includeSynonyms(true).includeDocumentation(true)).all().get());
         call("describeConfigs broker", () -> value(new ConfigResource(ConfigResource.Type.BROKER, broker() + ""),
@@ -125,16 +133,16 @@ final class AdminCalls {
             new ConfigResource(ConfigResource.Type.BROKER_LOGGER, broker() + ""))).all().get());
         call("incrementalAlterConfigs set", () -> {
             altered(topic, "max.message.bytes", "2000000", AlterConfigOp.OpType.SET);
-            return Calls.expect(value(topic, "max.message.bytes").equals("2000000"), "value");
+            return has(topic, "max.message.bytes", "2000000");
         });
         call("incrementalAlterConfigs append", () -> {
             altered(topic, "cleanup.policy", "delete", AlterConfigOp.OpType.APPEND);
-            Calls.expect(value(topic, "cleanup.policy").equals("compact,delete"), "value");
+            has(topic, "cleanup.policy", "compact,delete");
             return altered(topic, "cleanup.policy", "compact", AlterConfigOp.OpType.SUBTRACT);
         });
         call("incrementalAlterConfigs delete", () -> {
             altered(topic, "retention.ms", "", AlterConfigOp.OpType.DELETE);
-            return Calls.expect(value(topic, "retention.ms").equals("604800000"), "value");
+            return has(topic, "retention.ms", "604800000");
         });
         call("incrementalAlterConfigs validateOnly", () -> admin.incrementalAlterConfigs(Map.of(topic, List.of(
             new AlterConfigOp(new ConfigEntry("retention.ms", "5"), AlterConfigOp.OpType.SET))),
