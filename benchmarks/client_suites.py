@@ -25,6 +25,7 @@ from measure import fail
 from kafka_proto.gateway.cluster import KafkaCluster
 
 HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE.parent / "tests/support/gateway/clients"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 REPORT = "report.xml"
 Outcomes = dict[str, str]
@@ -57,10 +58,11 @@ class Place:
 class Suite:
     """A client's tests: where they are, how they are built and run, and the cluster that they want."""
 
-    repository: str
-    commit: str
+    repository: str = ""
+    """Where it is published; empty for programs of this project."""
+    commit: str = ""
     build: Callable[[Place], list[Sequence[str]]]
-    """Commands, carried out once in the sources."""
+    """Commands, carried out in the sources, once if these are others'."""
     command: Callable[[Place], Sequence[str]]
     within: str = "."
     """The folder of the sources in which the tests are run."""
@@ -73,8 +75,8 @@ class Suite:
 def of_go(place: Place, printed: str) -> Outcomes:
     """Return how the tests of a Go program ended, by what it printed; parts of a test count with it."""
     kinds = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED}
-    ran = re.findall(r"^=== RUN   ([^/\s]+)$", printed, re.M)
-    ended = {name: kinds[kind] for kind, name in re.findall(r"^--- (PASS|FAIL|SKIP): (\S+)", printed, re.M)}
+    ran = re.findall(r"^=== RUN   ([^/\n]+)$", printed, re.M)
+    ended = {name: kinds[kind] for kind, name in re.findall(r"^--- (PASS|FAIL|SKIP): ([^(\n]*[^(\s])", printed, re.M)}
     return {name: ended.get(name, FAILED) for name in ran}
 
 
@@ -98,6 +100,26 @@ def in_venv(*packages: str) -> Callable[[Place], list[Sequence[str]]]:
         (sys.executable, "-m", "venv", str(place.folder / "venv")),
         (place.python, "-m", "pip", "install", "-q", "pytest", "pytest-timeout", *packages),
     ]
+
+
+def copied_jars(place: Place, artifact: str) -> Sequence[str]:
+    """Return the command that gets the jars of a part of Kafka."""
+    return ("mvn", "-q", "-B", "-f", str(PROGRAMS / "java/pom.xml"), "dependency:copy-dependencies",
+            "-DincludeScope=runtime", f"-Dartifact={artifact}", f"-DoutputDirectory={place.folder / 'libs'}")
+
+
+def built_java(artifact: str, programs: str) -> Callable[[Place], list[Sequence[str]]]:
+    """Return how Java programs of this project are built with a part of Kafka."""
+    return lambda place: [
+        copied_jars(place, artifact),
+        ("javac", "-nowarn", "-Xlint:none", "-d", str(place.folder / "classes"), "-cp", f"{place.folder}/libs/*",
+         *map(str, sorted((PROGRAMS / programs).glob("*.java"))))]
+
+
+def java(main_class: str) -> Callable[[Place], list[str]]:
+    """Return the command that runs a Java program of this project."""
+    return lambda place: ["java", "-cp", f"{place.folder}/classes:{place.folder}/libs/*", main_class, place.servers,
+                          place.only]
 
 
 def pytest(*arguments: str) -> Callable[[Place], list[str]]:
@@ -147,6 +169,26 @@ SUITES: Mapping[str, Suite] = {
         environment=lambda place: {"BROKERS": place.servers},
         cluster={"release": "4.2.0"},
     ),
+    "java": Suite(build=built_java("kafka-clients", "java_calls"), command=java("Calls"), outcomes=of_go),
+    "streams": Suite(build=built_java("kafka-streams", "java_streams"), command=java("WordCount"), outcomes=of_go,
+                     cluster={"brokers": 3}),
+    "console": Suite(
+        build=lambda place: [copied_jars(place, "kafka-tools")],
+        command=lambda place: (sys.executable, str(HERE / "console_tools.py"), str(place.folder / "libs"),
+                               place.servers, place.only),
+        outcomes=of_go,
+    ),
+    "librdkafka": Suite(
+        repository="https://github.com/confluentinc/librdkafka",
+        commit="4c3b017c3de8d9c10de12b9eec0ea688e8d5787d",
+        build=lambda place: [("./configure", "--disable-gssapi", "--disable-curl"),
+                             *(("make", "-s", "-C", part) for part in ("src", "src-cpp")),
+                             ("make", "-s", "-C", "tests", "test-runner")],
+        within="tests",
+        command=lambda place: (sys.executable, str(HERE / "librdkafka_programs.py"), place.servers, place.only),
+        outcomes=of_go,
+        cluster={"release": "4.2.0", "brokers": 3, "num_partitions": 4},
+    ),
 }
 
 
@@ -165,14 +207,14 @@ def said(command: Sequence[str], folder: Path, environment: Mapping[str, str] = 
 def prepare(suite: Suite, place: Place) -> None:
     """Fetch and build a suite, once."""
     done = place.folder / f"built-{suite.commit}"
-    if done.exists():
+    if suite.commit and done.exists():
         return
     place.sources.mkdir(parents=True, exist_ok=True)
     git = ("git", "-C", str(place.sources))
-    commands: list[Sequence[str]] = [
+    fetched: list[Sequence[str]] = [
         (*git, "init", "-q"), (*git, "fetch", "-q", "--depth=1", suite.repository, suite.commit),
-        (*git, "checkout", "-q", "FETCH_HEAD"), *suite.build(place)]
-    for command in commands:
+        (*git, "checkout", "-q", "FETCH_HEAD")]
+    for command in (*(fetched if suite.commit else ()), *suite.build(place)):
         if subprocess.run(command, cwd=place.sources, stdout=sys.stderr).returncode:
             fail(f"{' '.join(command)} failed; what it said is above")
     done.touch()

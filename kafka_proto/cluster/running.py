@@ -26,7 +26,7 @@ from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.messages import PartitionsDeleted, Request
 from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
-from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, REPLICA, Records
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, RECORDS, REPLICA, Records
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
@@ -36,7 +36,7 @@ from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
 from kafka_proto.replication.replica_state import ReplicaState
-from kafka_proto.requests import OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
+from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
@@ -86,8 +86,10 @@ class RunningCluster(FailingBrokers):
         """By id (KIP-516)."""
         self._made = 0
         """How many topics were made."""
+        for topic in INTERNAL_TOPICS:
+            self._identify(topic, 0)
         for topic in self.topics:
-            self._identify(topic)
+            self._identify_next(topic)
         self.reassignments: dict[str, Reassignment] = {}
         """By partition: those that are under way."""
         self.configs: FrozenMap[str, FrozenMap[str, str]] = FrozenMap()
@@ -105,6 +107,14 @@ class RunningCluster(FailingBrokers):
     def partitions(self) -> tuple[str, ...]:
         """Return the partitions of clients' topics, in the order in which they were made."""
         return self.placement.partitions
+
+    @property
+    def internal(self) -> dict[str, int]:
+        """Return the brokers' own topics with their numbers of partitions, once something was written to them."""
+        own = [p for p in self._replicas if topic_of(p) in INTERNAL_TOPICS]
+        written = {topic_of(p) for p in own for b in self._replicas[p] if (
+            self._states[b][REPLICA[p]].log if self.is_replicated else self._states[b][RECORDS[p]].committed)}
+        return {topic: sum(topic_of(p) == topic for p in own) for topic in sorted(written)}
 
     @property
     def factor(self) -> int:
@@ -226,7 +236,7 @@ class RunningCluster(FailingBrokers):
         for index, p in enumerate(made):
             self._place(p, assigned.get(index), factor, rules)
         self.topics = self.topics.set(topic, partitions)
-        self._identify(topic)
+        self._identify_next(topic)
         self.configs = self.configs.set(topic, FrozenMap(configs))
         self._compose()
         for b in sorted(self.fenced) if self.is_replicated else ():
@@ -309,10 +319,14 @@ class RunningCluster(FailingBrokers):
 
     # How it is made.
 
-    def _identify(self, topic: str) -> None:
-        """Give a topic an id that no other one has or had; as of `Uuid.randomUuid`, its text begins with no dash."""
+    def _identify_next(self, topic: str) -> None:
+        """Give a topic an id that no other one has or had."""
         self._made += 1
-        digest = hashlib.sha256(f"{self._made} {topic}".encode()).digest()
+        self._identify(topic, self._made)
+
+    def _identify(self, topic: str, number: int) -> None:
+        """Give a topic its id by a number; as of `Uuid.randomUuid`, its text begins with no dash."""
+        digest = hashlib.sha256(f"{number} {topic}".encode()).digest()
         topic_id = UUID(bytes=bytes((digest[0] & 0x7F, *digest[1:16])), version=4)
         self.topic_ids[topic], self.topic_names[topic_id] = topic_id, topic
 

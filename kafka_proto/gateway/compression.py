@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Mapping
 
 import cramjam
+
+from harness.model import FrozenMap
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LONGEST_UNPACKED = 16 * 1024 * 1024
@@ -19,11 +22,12 @@ IS_FULL = "whole buffer"
 
 
 class BadBatch(ValueError):
-    """A batch that a leader refuses; `error` is Kafka's name of the code."""
+    """A batch that a leader refuses; `error` is Kafka's name of the code, `records` what is wrong with which of them.
+    """
 
-    def __init__(self, error: str, reason: str) -> None:
+    def __init__(self, error: str, reason: str, records: Mapping[int, str] = FrozenMap()) -> None:
         super().__init__(reason)
-        self.error = error
+        self.error, self.records = error, records
 
 
 def unpacked(data: bytes, codec: str) -> bytes:

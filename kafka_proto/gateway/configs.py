@@ -25,6 +25,7 @@ LOG_DIR = "/kafka-proto"
 LARGEST = 2**63 - 1
 LARGEST_INT = 2**31 - 1
 MIN_INSYNC, UNCLEAN, MAX_MESSAGE = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
+CLEANUP = "cleanup.policy"
 
 
 @attrs.frozen(eq=False)
@@ -54,7 +55,7 @@ ANY_LIST = SettingType(LIST, lambda text: True)
 RATIO = SettingType(DOUBLE, lambda text: re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None)
 TRUTH = SettingType(BOOLEAN, lambda text: text in ("true", "false"))
 OF_TOPICS: Mapping[str, tuple[str, SettingType]] = {
-    "cleanup.policy": ("delete", listed("delete", "compact")),
+    CLEANUP: ("delete", listed("delete", "compact")),
     "compression.gzip.level": ("-1", number(-1, 9)),
     "compression.lz4.level": ("9", number(1, 17)),
     "compression.type": ("producer", one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),

@@ -141,12 +141,14 @@ def check_request(data: bytes | None, version: int) -> tuple[bytes, BatchHeader]
 
 
 def check_batch(
-    batch: bytes, header: BatchHeader, longest: int, latest: int | None, takes_append_time: bool = True
+    batch: bytes, header: BatchHeader, longest: int, latest: int | None, takes_append_time: bool = True,
+    is_keyed: bool = False,
 ) -> None:
     """Look at a batch as a log does before it looks at its producer; no record may be later than `latest`.
 
-    Where `takes_append_time` is not set, a client may not say that times are those of the log. Checks stand in Kafka's
-    order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`. Raises BadBatch.
+    Where `takes_append_time` is not set, a client may not say that times are those of the log; where `is_keyed` is,
+    records have keys. Checks stand in Kafka's order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`.
+    Raises BadBatch.
     """
     if header.base_offset != 0:
         raise BadBatch("INVALID_RECORD", f"a batch at offset {header.base_offset}, where 0 is expected")
@@ -157,14 +159,19 @@ def check_batch(
     if header.is_control:
         raise BadBatch("INVALID_RECORD", "a control batch, which only brokers write")
     _check_counts(header)
-    deltas = [fields[3:] for fields in _read(batch, header)]
-    if header.codec != "none" and [offset for _, offset in deltas] != list(range(header.count)):
+    found = [(key is None, time, offset) for key, _, _, time, offset in _read(batch, header)]
+    if header.codec != "none" and [offset for _, _, offset in found] != list(range(header.count)):
         raise BadBatch("UNKNOWN_SERVER_ERROR", "packed records at offsets that are not consecutive")
-    newest = header.base_timestamp + max(time for time, _ in deltas)
     if header.attributes & LOG_APPEND_TIME and not takes_append_time:
         raise BadBatch("INVALID_TIMESTAMP", "times that only the log gives")
-    if latest is not None and newest > latest:
-        raise BadBatch("INVALID_TIMESTAMP", f"a record of the time {newest}, where {latest} is the latest")
+    keyless = {at: "a compacted topic takes no record without key" for at, (no_key, _, _) in enumerate(found)
+               if no_key and is_keyed}
+    late = {at: f"a record of the time {header.base_timestamp + time}, where {latest} is the latest"
+            for at, (_, time, _) in enumerate(found)
+            if latest is not None and header.base_timestamp + time > latest and at not in keyless}
+    if wrong := {**keyless, **late}:
+        error = "INVALID_TIMESTAMP" if late else "INVALID_RECORD"
+        raise BadBatch(error, f"{len(wrong)} of {header.count} records are refused: {min(wrong.items())[1]}", wrong)
 
 
 def _check_counts(header: BatchHeader) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, inject, produced, talk
+from support.gateway.wire import Talk, initializing, inject, produced, talk
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
@@ -233,3 +233,33 @@ def test_there_is_no_security_and_no_quota() -> None:
     (dirs,) = clients.one(me, offer.DESCRIBE_LOG_DIRS, 4, {"topics": None})["results"]
     sizes = {row["partition_index"]: row["partition_size"] for row in dirs["topics"][0]["partitions"]}
     assert sizes[0] > 0 == sizes[1]
+
+
+def test_the_brokers_own_topics_are_listed_once_they_are_written_to() -> None:
+    clients = talk()
+    me = clients.connect()
+
+    def listed() -> dict[str, bool]:
+        found = clients.one(me, offer.METADATA, 12, {"topics": None})["topics"]
+        return {row["name"]: row["is_internal"] for row in found}
+
+    assert listed() == {"t": False}
+    committed(clients, me, "g")
+    assert listed() == {"t": False, "__consumer_offsets": True}
+    clients.one(me, offer.INIT_PRODUCER_ID, 4, initializing("app"))
+    assert listed() == {"t": False, "__consumer_offsets": True, "__transaction_state": True}
+    found = clients.one(me, offer.DESCRIBE_TOPIC_PARTITIONS, 0, {
+        "topics": ({"name": "__consumer_offsets"},), "response_partition_limit": 9, "cursor": None})
+    (row,) = found["topics"]
+    assert row["is_internal"] and [each["last_known_elr"] for each in row["partitions"]] == [()]
+
+
+def test_one_controller_votes_about_metadata() -> None:
+    clients = talk(ports=(5001, 5002))
+    me = clients.connect()
+    asked = [{"topic_name": name, "partitions": ({"partition_index": 0},)} for name in ("__cluster_metadata", "t")]
+    found = clients.one(me, offer.DESCRIBE_QUORUM, 2, {"topics": tuple(asked)})
+    known, other = (topic["partitions"][0] for topic in found["topics"])
+    assert [row["replica_id"] for row in known["current_voters"]] == [known["leader_id"]] == [1]
+    assert [row["replica_id"] for row in known["observers"]] == [2]
+    assert error(other) == "UNKNOWN_TOPIC_OR_PARTITION"

@@ -8,11 +8,12 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, talk
+from support.gateway.wire import Talk, produced, talk
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.configs import OF_TOPICS
+from kafka_proto.gateway.records import WireRecord, write_batch
 
 TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
@@ -113,3 +114,19 @@ def test_what_security_would_need_is_refused_with_a_sentence() -> None:
         found = clients.one(me, offer.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": (
             {"path": path, "topics": ({"name": "t", "partitions": (0, 5)},)},)})["results"][0]["partitions"]
         assert [error(row) for row in found] == expected
+
+
+def test_a_compacted_topic_takes_no_record_without_key() -> None:
+    """Which records of a batch are refused is said, and nothing of it is appended (KIP-467)."""
+    clients = talk()
+    me = clients.connect()
+    clients.one(me, offer.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": False, "resources": (
+        {"resource_type": TOPIC, "resource_name": "t", "configs": (
+            {"name": "cleanup.policy", "value": "compact", "config_operation": 2},)},)})
+    mixed = write_batch([WireRecord(b"k", b"a"), WireRecord(None, b"b"), WireRecord(None, b"c")], base_timestamp=5)
+    keyed = write_batch([WireRecord(b"k", b"a")], base_timestamp=5)
+    rows = [clients.one(me, offer.PRODUCE, 9, produced((0, batch)))["responses"][0]["partition_responses"][0]
+            for batch in (mixed, keyed)]
+    assert [error(row) for row in rows] == ["INVALID_RECORD", "NONE"]
+    assert [[wrong["batch_index"] for wrong in row["record_errors"]] for row in rows] == [[1, 2], []]
+    assert rows[1]["base_offset"] == 0

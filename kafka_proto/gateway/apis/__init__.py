@@ -21,6 +21,7 @@ TABLE: dict[int, Api] = {
     offer.DELETE_TOPICS: topics.delete_topics,
     offer.DESCRIBE_TOPIC_PARTITIONS: topics.describe_topic_partitions,
     offer.DESCRIBE_CLUSTER: topics.describe_cluster,
+    offer.DESCRIBE_QUORUM: topics.describe_quorum,
     offer.DESCRIBE_CONFIGS: settings.describe_configs,
     offer.ALTER_CONFIGS: settings.alter_configs,
     offer.INCREMENTAL_ALTER_CONFIGS: settings.incremental_alter_configs,

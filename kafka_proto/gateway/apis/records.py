@@ -8,13 +8,14 @@ from typing import Any
 
 import attrs
 
+from harness.model import FrozenMap
 from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.broker.parts import METADATA
 from kafka_proto.gateway import records
 from kafka_proto.gateway.apis.fetch_sessions import Key, NoSuchSession, context_of, partitions_in, refused
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.configs import MAX_MESSAGE
+from kafka_proto.gateway.configs import CLEANUP, MAX_MESSAGE
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     NO_ERROR,
@@ -64,8 +65,8 @@ def produce(here: AskedBroker, request: WireRequest) -> Handling:
         taken, found = {}, {key: _not_appended(key[1], refused) for key in found}
     batches = {key: _batch(here, request, *key, *given) for key, given in taken.items()}
     answers = (yield tuple(asked for asked, _ in batches.values())) if batches else ()
-    for (key, (asked, reason)), response in zip(batches.items(), answers, strict=True):
-        found[key] = found[key] or _appended(here, key, asked, reason, response)
+    for (key, (asked, refusal)), response in zip(batches.items(), answers, strict=True):
+        found[key] = found[key] or _appended(here, key, asked, refusal, response)
     if message["acks"] == 0:
         errors = [fields["error_code"] for fields in found.values() if fields["error_code"] != NO_ERROR]
         if errors:
@@ -106,15 +107,16 @@ def _refused(
 
 def _batch(
     here: AskedBroker, request: WireRequest, topic: str, index: int, data: bytes, header: records.BatchHeader
-) -> tuple[requests.ProduceRequest, str | None]:
+) -> tuple[requests.ProduceRequest, records.BadBatch | None]:
     """Return what is asked about the batch of a partition; its bytes are refused when they would be appended."""
-    error, reason, decisions = Error.NONE, None, here.cluster.version.leader
+    refusal, decisions, own = None, here.cluster.version.leader, here.cluster.configs.get(topic, FrozenMap())
     ahead = decisions.timestamp_after_max_ms
     try:
-        records.check_batch(data, header, _max_message_bytes(here, topic),
-                            None if ahead is None else here.cluster.now + ahead, decisions.takes_append_time)
+        records.check_batch(data, header, int(own.get(MAX_MESSAGE, here.settings.max_message_bytes)),
+                            None if ahead is None else here.cluster.now + ahead, decisions.takes_append_time,
+                            "compact" in own.get(CLEANUP, ""))
     except records.BadBatch as bad:
-        error, reason = Error[bad.error], str(bad)
+        refusal = bad
     batch = RecordBatch(
         (SentRecords(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
         header.base_sequence, header.is_transactional, timestamp=header.max_timestamp,
@@ -123,23 +125,21 @@ def _batch(
     message = request.message
     return requests.ProduceRequest(
         request.version, message["transactional_id"], message["acks"], requests.partition_name(topic, index), batch,
-        error, message["timeout"],
-    ), reason
-
-
-def _max_message_bytes(here: AskedBroker, topic: str) -> int:
-    own = here.cluster.configs.get(topic)
-    found = None if own is None else own.get(MAX_MESSAGE)
-    return here.settings.max_message_bytes if found is None else int(found)
+        Error.NONE if refusal is None else Error[refusal.error], message["timeout"],
+    ), refusal
 
 
 def _appended(
-    here: AskedBroker, key: tuple[str, int], asked: requests.ProduceRequest, reason: str | None, response: Any
+    here: AskedBroker, key: tuple[str, int], asked: requests.ProduceRequest, refusal: records.BadBatch | None,
+    response: Any,
 ) -> Fields:
     start = response.log_start_offset
-    return {"index": key[1], "error_code": number(response.error), "base_offset": response.base_offset,
-            "error_message": reason if response.error is asked.refused else None, "log_append_time": -1,
-            "log_start_offset": -1 if start is None else start}
+    found = {"index": key[1], "error_code": number(response.error), "base_offset": response.base_offset,
+             "error_message": None, "log_append_time": -1, "log_start_offset": -1 if start is None else start}
+    if refusal is None or response.error is not asked.refused:
+        return found
+    return {**found, "error_message": str(refusal), "record_errors": tuple(
+        {"batch_index": at, "batch_index_error_message": reason} for at, reason in sorted(refusal.records.items()))}
 
 
 def fetch(here: AskedBroker, request: WireRequest) -> Handling:

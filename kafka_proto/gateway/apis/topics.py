@@ -1,4 +1,4 @@
-"""Metadata, FindCoordinator, DescribeCluster, CreateTopics, DeleteTopics."""
+"""Metadata, FindCoordinator, DescribeCluster, DescribeQuorum, CreateTopics, DeleteTopics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def metadata(here: AskedBroker, request: WireRequest) -> Fields:
         return {"topics": tuple({**topic, "name": topic["name"] or "", "error_code": code("INVALID_REQUEST")}
                                 for topic in wanted)}
     if wanted is None or (request.version == 0 and not names):
-        names = list(here.cluster.topics)
+        names = [*here.cluster.topics, *here.cluster.internal]
     may_create = request.message.get("allow_auto_topic_creation", True) and here.settings.auto_create_topics_enable
     return {
         "brokers": tuple({"node_id": number, **here.address(number)} for number in here.there),
@@ -49,17 +49,21 @@ def metadata(here: AskedBroker, request: WireRequest) -> Fields:
 
 
 def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
-    error = NO_ERROR
-    if not LEGAL_NAME.fullmatch(name):
+    error, count, is_internal = NO_ERROR, 0, name in INTERNAL_TOPICS
+    if is_internal:
+        count = here.cluster.internal.get(name, 0)
+        error = NO_ERROR if count else code("UNKNOWN_TOPIC_OR_PARTITION")
+    elif not LEGAL_NAME.fullmatch(name):
         error = code("INVALID_TOPIC_EXCEPTION")
     elif name not in here.cluster.topics:
         fits = name != CLUSTER_TOPIC and here.settings.num_partitions <= room(here)
-        if may_create and fits and name not in INTERNAL_TOPICS and _alike(here.cluster.topics, name) is None:
+        if may_create and fits and _alike(here.cluster.topics, name) is None:
             here.cluster.create_topic(name, here.settings.num_partitions)
         else:
             error = code("UNKNOWN_TOPIC_OR_PARTITION")
-    partitions = tuple(_partition(here, name, index) for index in range(here.partitions(name)))
-    return {"name": name, "topic_id": here.cluster.topic_ids.get(name, NO_ID), "error_code": error,
+    partitions = tuple(_partition(here, name, index) for index in range(count or here.partitions(name)))
+    topic_id = NO_ID if error else here.cluster.topic_ids.get(name, NO_ID)
+    return {"name": name, "topic_id": topic_id, "error_code": error, "is_internal": is_internal,
             "partitions": partitions}
 
 
@@ -83,7 +87,7 @@ def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
 def describe_topic_partitions(here: AskedBroker, request: WireRequest) -> Fields:
     """Describe topics, at most so many of their partitions, and say where to go on (KIP-966)."""
     message, cursor = request.message, request.message["cursor"]
-    names = sorted({topic["name"] for topic in message["topics"]} or here.cluster.topics)
+    names = sorted({topic["name"] for topic in message["topics"]} or {*here.cluster.topics, *here.cluster.internal})
     begin, first = (cursor["topic_name"], cursor["partition_index"]) if cursor else ("", 0)
     if first < 0 or (message["topics"] and begin and begin not in names):
         return {"topics": tuple({**topic, "error_code": code("INVALID_REQUEST")} for topic in message["topics"])}
@@ -93,14 +97,19 @@ def describe_topic_partitions(here: AskedBroker, request: WireRequest) -> Fields
         if left == 0:
             return {"topics": tuple(rows), "next_cursor": {"topic_name": name, "partition_index": 0}}
         row, start = _topic(here, name, may_create=False), first if name == begin else 0
-        shown = tuple({**partition, "eligible_leader_replicas": tuple(
-            map(number_of, here.cluster.eligible(partition_name(name, partition["partition_index"]))))}
-            for partition in row["partitions"][start : start + left])
+        shown = tuple({**partition, **_eligible(here, partition_name(name, partition["partition_index"]))}
+                      for partition in row["partitions"][start : start + left])
         rows.append({**row, "partitions": shown})
         left -= len(shown)
         if start + len(shown) < len(row["partitions"]):
             return {"topics": tuple(rows), "next_cursor": {"topic_name": name, "partition_index": start + len(shown)}}
     return {"topics": tuple(rows), "next_cursor": None}
+
+
+def _eligible(here: AskedBroker, p: str) -> Fields:
+    last = here.cluster.told(p).last_known if here.cluster.is_replicated else None
+    return {"eligible_leader_replicas": tuple(map(number_of, here.cluster.eligible(p))),
+            "last_known_elr": () if last is None else (number_of(last),)}
 
 
 @at_once
@@ -128,6 +137,25 @@ def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
     return {
         "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
         "brokers": tuple({"broker_id": number, **here.address(number)} for number in here.there)}
+
+
+@at_once
+def describe_quorum(here: AskedBroker, request: WireRequest) -> Fields:
+    """Say who votes about the cluster's metadata: one controller, whose log is not kept: it ends at 0.
+    """
+    leader, *others = here.there
+    row = {"partition_index": 0, "error_code": NO_ERROR, "leader_id": leader, "leader_epoch": 1, "high_watermark": 0,
+           "current_voters": (_replica_state(leader),), "observers": tuple(map(_replica_state, others))}
+    topics = tuple({**topic, "partitions": tuple(
+        row if (topic["topic_name"], wanted["partition_index"]) == (CLUSTER_TOPIC, 0)
+        else {**wanted, "error_code": code("UNKNOWN_TOPIC_OR_PARTITION")} for wanted in topic["partitions"])}
+        for topic in request.message["topics"])
+    return {"error_code": NO_ERROR, "topics": topics, "nodes": tuple(
+        {"node_id": number, "listeners": ({"name": "PLAINTEXT", **here.address(number)},)} for number in here.there)}
+
+
+def _replica_state(number: int) -> Fields:
+    return {"replica_id": number, "replica_directory_id": NO_ID, "log_end_offset": 0}
 
 
 @at_once
