@@ -73,7 +73,7 @@ def late_end(tab: Tab) -> None:
 
 def acks(tab: Tab) -> None:
     """A session of real clients: with acks=1 the leader alone has a record, and crashes."""
-    tab.until("store.present.step >= 75")
+    tab.until("store.present.step >= 60")
     tab.post("rewind", to=13)
     tab.page.keyboard.press("Shift+T")
     tab.page.keyboard.press("Escape")
