@@ -87,10 +87,9 @@ class CommittedRecord(NamedTuple):
         return f"{self.partition} offset {self.offset}"
 
 
-def exactly_once(seen: Watched | None, logs: Mapping[str, PartitionLog]) -> Reason:
+def exactly_once(seen: Watched, logs: Mapping[str, PartitionLog]) -> Reason:
     """P12: say which input has no output, more than one, or one that is not committed with its offset."""
-    found = [] if seen is None else [
-        wrong for application in seen.applications for wrong in _wrong(application, seen.first, logs)]
+    found = [wrong for application in seen.applications for wrong in _wrong(application, seen.first, logs)]
     return min(found, key=lambda wrong: wrong.needs_a_crash).reason if found else None
 
 

@@ -286,7 +286,10 @@ class KafkaCluster:
 
     def explained(self) -> dict[str, str]:
         """Return the violated properties that known bugs explain which the test allows, each with the issue."""
-        return explained(self.allow, self._host.software, self.problems())
+        return self._explained(self.problems()) if self.allow else {}
+
+    def _explained(self, problems: Mapping[str, str]) -> dict[str, str]:
+        return explained(self.allow, self._host.software, problems)
 
     def expect(self, *properties: str) -> None:
         """Say which properties a test is about to see violated: these must be, when it ends, and no others."""
@@ -294,7 +297,8 @@ class KafkaCluster:
 
     def verdict(self) -> str | None:
         """Return what is wrong with the session, or None; what was expected or allowed is not."""
-        problems, fine = self.problems(), {*self._expected, *self.explained()}
+        problems = self.problems()
+        fine = {*self._expected, *self._explained(problems)}
         lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in fine]
         lines += [f"{name} was expected to be violated, but holds" for name in self._expected if name not in problems]
         return "\n".join(lines) or None
@@ -313,8 +317,9 @@ class KafkaCluster:
         from kafka_proto.gateway import report  # with what replays and draws, only for a test that fails
 
         self._end()
-        return report.left(self._recording, path, next(
-            (name for name in self._host.problems() if name not in (*self._expected, *self.explained())), None))
+        problems = self._host.problems()
+        fine = {*self._expected, *self._explained(problems)}
+        return report.left(self._recording, path, next((name for name in problems if name not in fine), None))
 
 
 class KafkaProxy(KafkaCluster):

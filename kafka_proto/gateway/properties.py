@@ -128,17 +128,28 @@ def offsets(seen: Observed, brokers: Brokers) -> Reason:
     return guarantees.offsets_as_committed(committed.found, replayed, brokers.offsets)
 
 
-def of_transactions(check: TransactionCheck) -> Check:
-    """Return a check of the transactions that ended."""
-    ended = EndedTransactions(check)
+def of_transactions(*checks: TransactionCheck) -> tuple[Check, ...]:
+    """Return checks of the transactions that ended, which are noted once for all of them.
 
-    def checked(seen: Observed, brokers: Brokers) -> Reason:
-        nonlocal ended
+    What is noted is taken while a session is judged: another one, of another thread, begins with nothing.
+    """
+    last: list[EndedTransactions] = []
+
+    def judged(seen: Observed) -> tuple[Reason, ...]:
+        try:
+            ended = last.pop()
+        except IndexError:
+            ended = EndedTransactions(checks)
         if not ended.lead_to(seen):
-            ended = EndedTransactions(check)
-        return ended.judge(seen)
+            ended = EndedTransactions(checks)
+        reasons = ended.judge(seen)
+        last[:] = [ended]
+        return reasons
 
-    return checked
+    def of(place: int) -> Check:
+        return lambda seen, brokers: judged(seen)[place]
+
+    return tuple(map(of, range(len(checks))))
 
 
 def kept(check: Check, *parts: Parts) -> Check:
@@ -171,8 +182,10 @@ def _entries(seen: Observed, brokers: Brokers) -> Iterable[object]:
 
 def applied(seen: Observed, brokers: Brokers) -> Reason:
     """P12, while no transaction is half ended, and all its logs are served."""
-    is_ending = brokers.waiting or any(entry.state in PREPARED for entry in brokers.entries.values())
-    return None if is_ending or not {*seen.ledgers} <= {*brokers.logs} else exactly_once(seen.watched, brokers.logs)
+    if seen.watched is None or brokers.waiting or not {*seen.ledgers} <= {*brokers.logs}:
+        return None
+    is_ending = any(entry.state in PREPARED for entry in brokers.entries.values())
+    return None if is_ending else exactly_once(seen.watched, brokers.logs)
 
 
 def stable(seen: Observed, brokers: Brokers) -> Reason:
@@ -188,14 +201,13 @@ def stable(seen: Observed, brokers: Brokers) -> Reason:
     return None
 
 
+ATTRIBUTION, ATOMICITY, OUTCOME = of_transactions(
+    lambda ends, told, is_acknowledged: guarantees.first(
+        guarantees.marker_attribution(name, (span,)) for name, span in ends if span.cause),
+    lambda ends, told, is_acknowledged: guarantees.atomicity(ends, is_acknowledged),
+    lambda ends, told, is_acknowledged: guarantees.acknowledged_outcome("the producer", ends, told, is_acknowledged))
 CHECKS: Mapping[str, tuple[str, Check]] = {
-    "MarkerAttribution": ("P1", of_transactions(lambda ends, told, is_acknowledged: guarantees.first(
-        guarantees.marker_attribution(name, (span,)) for name, span in ends if span.cause))),
-    "Atomicity": ("P2", of_transactions(
-        lambda ends, told, is_acknowledged: guarantees.atomicity(ends, is_acknowledged))),
-    "AcknowledgedOutcome": ("P3", of_transactions(
-        lambda ends, told, is_acknowledged: guarantees.acknowledged_outcome(
-            "the producer", ends, told, is_acknowledged))),
+    "MarkerAttribution": ("P1", ATTRIBUTION), "Atomicity": ("P2", ATOMICITY), "AcknowledgedOutcome": ("P3", OUTCOME),
     "NoHangingTransaction": ("P5", kept(lambda seen, brokers: guarantees.first(
         guarantees.no_hanging_transaction(name, _open(log), brokers.entries.values())
         for name, log in brokers.logs.items()), _logs, _entries)),

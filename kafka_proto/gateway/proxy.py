@@ -19,7 +19,7 @@ from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import FENCED, ReadRecords, answered, fenced, read, reads
 from kafka_proto.gateway.codec import NO_ID, Fields, FrameReader, Malformed, framed, structures
-from kafka_proto.gateway.connection import WireRequest, is_unanswered, read_response
+from kafka_proto.gateway.connection import Connection, WireRequest, is_unanswered, read_response
 from kafka_proto.gateway.context import AskedBroker
 from kafka_proto.gateway.faults import LOST, NO_CONNECTION, Exchanged, Token
 from kafka_proto.gateway.front import Front
@@ -41,6 +41,7 @@ from kafka_proto.gateway.offer import Offer, offer_before
 from kafka_proto.gateway.outside import Address, Outside, naming
 from kafka_proto.gateway.properties import Brokers
 from kafka_proto.gateway.records import BadBatch
+from kafka_proto.gateway.topic_ids import goes_by_id
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error, topic_of
 
@@ -167,8 +168,12 @@ class ProxyHost(Front):
         place = self.address_of(self._nodes[broker - 1]) if broker <= len(self._nodes) else UNKNOWN_ADDRESS
         outputs.append(Dial(number, *place))
 
+    def _connection(self) -> Connection:
+        return Connection(self.offer, names=self.outside.topics)
+
     def _arrived(self, request: WireRequest) -> str:
-        self.outside.named(request.message)
+        if not goes_by_id(request.api_key, request.version):  # those have their names as they come
+            self.outside.named(request.message)
         return super()._arrived(request)
 
     def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:

@@ -1,8 +1,10 @@
-"""A check of transactions one by one, remembered: it is asked again about those that changed, and those that failed."""
+"""Checks of transactions one by one, remembered: they are asked again about those that changed, or failed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
+
+import attrs
 
 from harness.model import Reason
 from kafka_proto.broker.ghosts import Noted, Span
@@ -14,11 +16,20 @@ TransactionCheck = Callable[[Ends, Mapping[str, str], guarantees.IsAcknowledged]
 """Of what ended in partitions, how transactions ended as their producers heard, and what was acknowledged."""
 
 
+@attrs.define
+class TransactionVerdict:
+    """What a check says of the transactions so far."""
+
+    check: TransactionCheck
+    failing: frozenset[str] = frozenset()
+    reason: Reason = None
+
+
 class EndedTransactions:
     """What there is to know of them up to a state of a session."""
 
-    def __init__(self, check: TransactionCheck) -> None:
-        self._check = check
+    def __init__(self, checks: Sequence[TransactionCheck]) -> None:
+        self._verdicts = [TransactionVerdict(check) for check in checks]
         self._seen = Observed()
         self._spans: dict[str, dict[tuple[str, int], Span]] = {}
         """By transaction: what of it ended, by partition and number."""
@@ -26,17 +37,16 @@ class EndedTransactions:
         """The transaction of each batch that ended, by partition and offset."""
         self._acknowledged: set[tuple[str, int]] = set()
         self._told: dict[str, str] = {}
-        self._failing: frozenset[str] = frozenset()
-        self._reason: Reason = None
 
-    def judge(self, seen: Observed) -> Reason:
-        """Return what is wrong with the transactions of a session that has gone on to here."""
+    def judge(self, seen: Observed) -> tuple[Reason, ...]:
+        """Return what is wrong, by each check, with the transactions of a session that has gone on to here."""
         changed = self._noted(seen)
-        if changed:
-            changed |= self._failing
-            self._reason = self._of(changed)
-            self._failing = frozenset(each for each in changed if self._of({each})) if self._reason else frozenset()
-        return self._reason
+        for verdict in self._verdicts if changed else ():
+            about = changed | verdict.failing
+            verdict.reason = self._of(verdict.check, about)
+            verdict.failing = frozenset(
+                each for each in about if self._of(verdict.check, {each})) if verdict.reason else frozenset()
+        return tuple(verdict.reason for verdict in self._verdicts)
 
     def lead_to(self, seen: Observed) -> bool:
         """Say whether a session can have gone on from what was judged last."""
@@ -69,10 +79,10 @@ class EndedTransactions:
             changed.add(heard.transaction)
         return changed
 
-    def _of(self, transactions: set[str]) -> Reason:
+    def _of(self, check: TransactionCheck, transactions: Set[str]) -> Reason:
         """Return what is wrong with some transactions."""
         found = {place: span for each in transactions for place, span in self._spans.get(each, {}).items()}
-        return self._check([(place[0], found[place]) for place in sorted(found)], self._told, self._is_acknowledged)
+        return check([(place[0], found[place]) for place in sorted(found)], self._told, self._is_acknowledged)
 
     def _is_acknowledged(self, partition: str, record: Noted) -> bool:
         return (partition, record.offset) in self._acknowledged

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.before_brokers import OURS, BeforeBrokers, before_brokers
-from support.gateway.wire import Producer, Talk, fetched, inject, request_bytes
+from support.gateway.wire import Producer, Talk, fetched, inject, produced, request_bytes
 
 from harness.model import Refusal
 from harness.record import Recorder
@@ -19,7 +20,7 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.inputs import Arrived, Close, Ended, Gone, Opened
 from kafka_proto.gateway.plans import read_plan
-from kafka_proto.gateway.records import write_marker
+from kafka_proto.gateway.records import WireRecord, write_batch, write_marker
 
 
 def code(name: str) -> int:
@@ -74,6 +75,18 @@ def test_what_is_given_up_is_taken_late_and_what_comes_twice_is_answered_once() 
     clients.wait(500)
     assert Producer(clients).owner["producer_epoch"] == again.owner["producer_epoch"] + 4
     assert [number for number in proxy.brokers.clients if number < 0] == [-2]
+
+
+def test_a_topic_id_that_nobody_knows_is_for_the_broker_to_refuse() -> None:
+    """A request by an id that no answer has told goes on as it came."""
+    proxy, clients = before_brokers()
+    message = produced((0, write_batch([WireRecord(None, b"v")])))
+    rows = tuple({**row, "topic_id": UUID(int=7)} for row in message["topic_data"])
+    answer = clients.one(clients.connect(), offer.PRODUCE, 13, {**message, "topic_data": rows})
+    (row,) = answer["responses"]
+    assert row["topic_id"] == UUID(int=7)
+    assert row["partition_responses"][0]["error_code"] == code("UNKNOWN_TOPIC_ID")
+    assert proxy.over() == {}
 
 
 def test_drop_and_lose_close_the_connection_before_and_after_the_broker() -> None:

@@ -256,7 +256,7 @@ class GroupCoordinator:
         return group if isinstance(group, ClassicGroup) else ClassicGroup()
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """Return a consumer group; one that has nothing but offsets, or no members any more, may become one."""
+        """Return a consumer group; None if the group is of another kind, or not there."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 

@@ -141,8 +141,7 @@ def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
 
 @at_once
 def describe_quorum(here: AskedBroker, request: WireRequest) -> Fields:
-    """Say who votes about the cluster's metadata: one controller, whose log is not kept: it ends at 0.
-    """
+    """Say who votes about the cluster's metadata: one controller, whose log is not kept: it ends at 0."""
     leader, *others = here.there
     row = {"partition_index": 0, "error_code": NO_ERROR, "leader_id": leader, "leader_epoch": 1, "high_watermark": 0,
            "current_voters": (_replica_state(leader),), "observers": tuple(map(_replica_state, others))}
