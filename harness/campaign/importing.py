@@ -22,8 +22,8 @@ from harness.campaign.logs import IMPORTED, cell_of_logs, part_of
 from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.worker import PERTURBING
 from harness.foreign import jepsen
-from harness.foreign.log_histories import FAULT, OK, LogJudge
 from harness.model import Refusal, find_model, find_scenario
+from harness.model.log_operations import FAULT, OK
 from harness.record import Recorder, model_of_history, read_events, read_trail
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
@@ -31,6 +31,8 @@ from harness.record.parts import folder_of
 from harness.record.trail import run_fields
 from harness.record.wording import agreeing
 from harness.simulate.runs.run import Verdict
+from harness.verify.isolation.anomalies import Breach
+from harness.verify.isolation.judge import LogJudge
 
 KINDS = ("kafka-proto", "jepsen")
 INDEX = "imported.json"
@@ -56,6 +58,12 @@ class Imported:
     violated: str | None
     step: int | None
     reason: str | None
+    anomalies: tuple[Breach, ...] = ()
+    """All that is wrong with a history of logs."""
+
+    def to_json(self) -> dict[str, Any]:
+        found = attrs.asdict(self, filter=attrs.filters.exclude("anomalies"))
+        return {**found, "anomalies": [one.to_json() for one in self.anomalies]}
 
 
 @attrs.frozen
@@ -69,21 +77,23 @@ class _Run:
     faults: dict[int, str]
     actions: dict[int, str]
     trail: str | None
+    anomalies: tuple[Breach, ...] = ()
 
 
 def import_files(
-    files: Sequence[Path], kind: str, folder: Path, what: str, day: str,
+    files: Sequence[Path], kind: str, folder: Path, what: str, level: str, day: str,
     progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> list[Imported]:
     """Make a folder of tables of histories. Raises Refusal if a file is none, or the folder is in use.
 
-    `kind` is one of `KINDS`; `what` names the system that Jepsen tested; `progress` gets files done and planned.
+    `kind` is one of `KINDS`; `what` names the system that Jepsen tested, `level` what it promises; `progress` gets
+    files done and planned.
     """
     check_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with folder_of(folder) as part:
-            found = _import(files, kind, part, what, day, progress)
+            found = _import(files, kind, part, what, level, day, progress)
             os.chmod(part, 0o755)
             os.replace(part, folder)
     except OSError as error:
@@ -101,21 +111,22 @@ def check_free(folder: Path) -> None:
 
 
 def _import(
-    files: Sequence[Path], kind: str, part: Path, what: str, day: str, progress: Callable[[int, int, str], None],
+    files: Sequence[Path], kind: str, part: Path, what: str, level: str, day: str,
+    progress: Callable[[int, int, str], None],
 ) -> list[Imported]:
     writers: dict[str, _TableWriter] = {}
     store, found = CampaignStore(part), []
     for file in files:
-        run = _from_jepsen(file, what) if kind == "jepsen" else _from_history(file)
+        run = _from_jepsen(file, what, level) if kind == "jepsen" else _from_history(file)
         writer = writers.setdefault(run.cell.key, _TableWriter(store, run.cell, day))
         first = run.verdicts[0] if run.verdicts else Verdict()
         found.append(Imported(str(file), run.cell.key, writer.add(run), len(run.events), run.digest, first.violated,
-                              first.step, first.reason))
+                              first.step, first.reason, run.anomalies))
         violating = sum(one.violated is not None for one in found)
         progress(len(found), len(files), f"{violating:,} {agreeing(violating, 'violate')} something")
     for writer in writers.values():
         writer.commit()
-    index = {"format": FORMAT, "version": VERSION, "files": [attrs.asdict(one) for one in found]}
+    index = {"format": FORMAT, "version": VERSION, "files": [one.to_json() for one in found]}
     write_atomically(part / INDEX, [json.dumps(index, ensure_ascii=False, sort_keys=True, indent=1)])
     store.describe(Manifest(tuple(writer.cell for writer in writers.values()), "all", 0.0, max(1, len(files))))
     store.clear_parts()
@@ -151,9 +162,9 @@ class _TableWriter:
             self._first, self._rows, self._events = self._next, BlockRows(self.cell), 0
 
 
-def _from_jepsen(path: Path, what: str) -> _Run:
+def _from_jepsen(path: Path, what: str, level: str) -> _Run:
     """Read a history that Jepsen wrote, and judge it. Raises Refusal."""
-    recorder, judge = Recorder(keep=False), LogJudge()
+    recorder, judge = Recorder(keep=False), LogJudge(level)
     events: list[tuple[int, int | None, ReadColumns, str]] = []
     faults, actions = {}, {}
     for operation in jepsen.operations(path):
@@ -167,7 +178,8 @@ def _from_jepsen(path: Path, what: str) -> _Run:
             actions[operation.n] = operation.name
     verdicts = tuple(Verdict(breach.property, breach.reason, breach.step, "safety")
                      for breach in judge.breaches())
-    return _Run(cell_of_logs(what), events, verdicts, recorder.digest(), faults, actions, None)
+    cell = cell_of_logs(what, level)
+    return _Run(cell, events, verdicts, recorder.digest(), faults, actions, None, judge.anomalies())
 
 
 def _from_history(path: Path) -> _Run:

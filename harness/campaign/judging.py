@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -167,7 +168,7 @@ def judge_block(folder: Path, block: CommittedBlock, cell: Cell) -> Rejudged:
 def _judge_of(cell: Cell) -> RunJudge:
     """Return the judge of a cell's runs. What this code cannot build any more is a finding."""
     if cell.is_foreign:
-        return logs.judged
+        return partial(logs.judged, cell.settings[logs.LEVEL])
     try:
         return BlockJudge(cell)
     except Refusal as error:

@@ -8,16 +8,21 @@ from typing import Any
 
 from harness.campaign.cells import Cell
 from harness.campaign.event_columns import Joiner, json_text
-from harness.foreign.log_histories import PROPERTIES, LogJudge, LogOperation
+from harness.model.log_operations import LogOperation
 from harness.record import Recorder
+from harness.verify.isolation.anomalies import PROPERTIES
+from harness.verify.isolation.judge import LogJudge
 
+LEVEL = "isolation"
+"""The setting that says what the system promises."""
 MODEL, IMPORTED, RECORDED = "log", "imported", "recorded"
 """What stands in the place of a model, of a version of the code, and of a strategy."""
 
 
-def cell_of_logs(what: str) -> Cell:
-    """Return the cell of histories of a log that some system kept."""
-    return Cell(what, MODEL, {}, {}, "", {}, tuple(PROPERTIES), "free", 0, 0, None, RECORDED, {}, "", IMPORTED)
+def cell_of_logs(what: str, level: str) -> Cell:
+    """Return the cell of histories of logs that some system kept, judged at a level of isolation."""
+    return Cell(what, MODEL, {}, {LEVEL: level}, "", {}, tuple(PROPERTIES), "free", 0, 0, None, RECORDED, {}, "",
+                IMPORTED)
 
 
 def part_of(operation: LogOperation) -> str:
@@ -28,9 +33,11 @@ def part_of(operation: LogOperation) -> str:
     })[1:-1]
 
 
-def judged(run: Mapping[str, Any], rows: Iterable[tuple[Any, ...]]) -> tuple[tuple[str, ...], str, bool]:
+def judged(
+    level: str, run: Mapping[str, Any], rows: Iterable[tuple[Any, ...]]
+) -> tuple[tuple[str, ...], str, bool]:
     """Return the kinds of findings about a stored history of a log, and a sentence for the first."""
-    recorder, joiner, judge = Recorder(keep=False), Joiner(), LogJudge()
+    recorder, joiner, judge = Recorder(keep=False), Joiner(), LogJudge(level)
     try:
         for _, n, at_us, turn, values, _ in rows:
             recorder.add(n, at_us, joiner.part(turn, values), "")

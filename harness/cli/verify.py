@@ -120,12 +120,15 @@ def _verdict_lines(one: JudgedFile) -> list[str]:
         said.append("no run of the model can have this record")
     if one.departed is not None and not one.odd:
         said.append(_departed(one, bool(said)))
+    if one.isolation and not claimed:
+        said.append("clients saw what they must not see")
     counts = [counted(one.steps, "step"), f"{counted(one.properties, 'invariant')} evaluated in each state"]
     if one.refined is not None:
         used = [f"{name} {count:,}" for name, count in one.refined.extensions.items() if count]
         counts += [counted(one.refined.stutters, "stutter"), f"extensions: {', '.join(used) or 'none'}"]
     lines = [f"{one.path}: {'; '.join(said) or 'ok'} ({', '.join(counts)})"]
     lines += [f"  {broken.name}: {broken.reason}" for broken in claimed]
+    lines += [f"  {line}" for breach in one.isolation for line in breach.lines()]
     if one.explanation is not None:
         lines += [f"  {line}" for line in one.explanation.lines(WIDTH - 2)]
     said = [*one.differs, *(f"step {oddity.step}: {oddity.sentence} ({oddity.rule})" for oddity in one.odd)]

@@ -13,8 +13,19 @@ from typing import Any
 
 from harness.foreign import edn
 from harness.foreign.edn import Keyword, Map
-from harness.foreign.log_histories import ASSIGN, CRASH, FAULT, INVOKE, MIXED, OK, POLL, SEND, SUBSCRIBE, LogOperation
 from harness.model import Refusal
+from harness.model.log_operations import (
+    ASSIGN,
+    CRASH,
+    FAULT,
+    INVOKE,
+    MIXED,
+    OK,
+    POLL,
+    SEND,
+    SUBSCRIBE,
+    LogOperation,
+)
 
 TYPES = ("invoke", "ok", "fail", "info")
 IGNORED = "debug-topic-partitions"

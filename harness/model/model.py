@@ -29,6 +29,7 @@ from harness.model.faults import (
 from harness.model.gate import OPEN, Gate
 from harness.model.improper import blamed
 from harness.model.links import Inbox, Link, Routes
+from harness.model.log_operations import ClientView
 from harness.model.logs import Logs
 from harness.model.message import Message, brief_input
 from harness.model.network import FIFO, UNORDERED_SET, Network
@@ -129,6 +130,8 @@ class Model:
     """Whether its steps tell what they show (`Step.told`): then lifelines are theirs, and slots are not shown."""
     application: Callable[[Command], Any] | None = None
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
+    client_view: Callable[[], ClientView] | None = None
+    """Makes what turns a run into operations on logs, to be judged by what clients saw alone."""
     refinement: Callable[[], Any] | None = None
     """Builds the `harness.model.refinement.Refinement` that checks recorded steps of these actors, if any."""
     links: tuple[Link, ...] = ()

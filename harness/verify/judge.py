@@ -31,6 +31,8 @@ from harness.simulate.runs.protocol_errors import KIND as RAISED_KIND
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
 from harness.verify.explanation import Explanation, explain
+from harness.verify.isolation.anomalies import Breach
+from harness.verify.isolation.clients import Clients
 from harness.verify.judge_cache import KnownEvent, Place, Recall
 from harness.verify.refinement import ROOM, Refined, Refiner
 from harness.verify.scan import Broken, Scan, verdict_text
@@ -65,10 +67,12 @@ class JudgedFile:
     explanation: Explanation | None
     unjudged: tuple[str, ...]
     """Claimed properties that recorded states do not show."""
+    isolation: tuple[Breach, ...] = ()
+    """What clients saw that no system of the promised level shows, from their operations alone."""
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is wrong, as kinds: `property`, `refinement`, `verdict`, `record` and `actors`.
+        """What is wrong, as kinds: `property`, `refinement`, `verdict`, `record`, `isolation` and `actors`.
 
         `actors` alone is a run that the spec allows and that the model's own actors would not make.
         """
@@ -77,6 +81,7 @@ class JudgedFile:
             "refinement": self.explanation is not None,
             "verdict": bool(self.differs),
             "record": bool(self.odd),
+            "isolation": bool(self.isolation),
             "actors": self.departed is not None,
         }
         return tuple(kind for kind, is_found in found.items() if is_found)
@@ -94,6 +99,7 @@ class JudgedFile:
             "violated": [attrs.asdict(broken) for broken in self.broken], "differs": list(self.differs),
             "record": [attrs.asdict(oddity) for oddity in self.odd],
             "departed": None if departed is None else {"step": departed.step, "sentence": departed.sentence},
+            "isolation": [one.to_json() for one in self.isolation],
             "not_judged": list(self.unjudged),
             "refinement": None if refined is None else {
                 "steps": refined.steps, "stutters": refined.stutters, "actions": dict(refined.actions),
@@ -122,8 +128,9 @@ class FileJudge:
         return self._trail(path) if is_trail(path) else self._history(path)
 
     def recorded(self, history: History, model: Model, path: Path = NO_FILE) -> JudgedFile:
-        """Judge a history that was read from somewhere else than a file of its own."""
-        return self._judge(path, "history", model, history.header, history.end, history.events, None)
+        """Judge a history that was read from somewhere else than a file of its own, by its states."""
+        scan = Scan(*self._of(history.header, model), history.header)
+        return _judged(scan, history.events, path, "history", history.header, history.end, None)
 
     def _history(self, path: Path) -> JudgedFile:
         model = model_of_history(path)
@@ -168,7 +175,9 @@ class FileJudge:
         self, path: Path, kind: str, model: Model, header: Mapping[str, Any], end: Mapping[str, Any],
         events: Iterable[Event], replayed: Replayed | None,
     ) -> JudgedFile:
-        return _judged(Scan(*self._of(header, model), header), events, path, kind, header, end, replayed)
+        scan, clients = Scan(*self._of(header, model), header), Clients(model)
+        judged = _judged(scan, clients.seeing(events), path, kind, header, end, replayed)
+        return attrs.evolve(judged, isolation=clients.breaches())
 
 
 class Rejudge:

@@ -22,6 +22,7 @@ from kafka_proto.clients import administrator, application, consumer
 from kafka_proto.clients.producer import FAMILIES
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
+from kafka_proto.cluster.client_view import TransactionsView
 from kafka_proto.cluster.logs import LocalLogs, Logs, ReplicatedLogs
 from kafka_proto.cluster.properties import properties
 from kafka_proto.cluster.refinement import refinement
@@ -136,6 +137,7 @@ def build(
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer,
         refinement=lambda: refinement(version.name, placement, logs, initial),
+        client_view=None if sizes["deletions"] else lambda: TransactionsView(placement, logs, settings["isolation"]),
     )
 
 

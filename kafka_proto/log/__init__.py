@@ -267,7 +267,14 @@ def aborted_between(log: PartitionLog, start: int, stop: int) -> tuple[AbortedTr
 
 
 def visible(batches: Iterable[RecordBatch], aborted: Iterable[AbortedTransaction]) -> Iterator[Value]:
-    """Yield the records that a consumer of committed records shows (`CompletedFetch.nextFetchedRecord`).
+    """Yield the records that a consumer of committed records shows (`CompletedFetch.nextFetchedRecord`)."""
+    return (record for _, record in visible_at(batches, aborted))
+
+
+def visible_at(
+    batches: Iterable[RecordBatch], aborted: Iterable[AbortedTransaction]
+) -> Iterator[tuple[int, Value]]:
+    """Yield the same with their offsets.
 
     An aborted transaction of the list is in force from its first offset to the ABORT marker of its producer.
     """
@@ -280,7 +287,7 @@ def visible(batches: Iterable[RecordBatch], aborted: Iterable[AbortedTransaction
             void.discard(batch.producer_id)
         if batch.marker is not None or (batch.is_transactional and batch.producer_id in void):
             continue
-        yield from batch.records
+        yield from enumerate(batch.records, batch.base_offset)
 
 
 def rebuild(log: PartitionLog) -> PartitionLog:

@@ -24,10 +24,13 @@ from harness.campaign.tables import CampaignTables
 from harness.foreign import edn
 from harness.foreign.edn import Keyword, Map, Symbol
 from harness.foreign.jepsen import operations
-from harness.foreign.log_histories import DURABILITY, STABILITY, Breach, LogJudge, LogOperation
+from harness.model.log_operations import LogOperation
 from harness.record import read_history
+from harness.verify.isolation.anomalies import Breach
+from harness.verify.isolation.judge import LogJudge
 
 JEPSEN = DATA / "jepsen"
+DURABILITY, STABILITY = "AckDurability", "StableReads"
 
 
 def read(tmp_path: Path, text: str) -> list[tuple[int, Any]]:
@@ -139,10 +142,11 @@ def test_bad_histories_are_told_from_their_repaired_twins(
 
 
 def test_an_acknowledged_record_must_be_read_by_who_reads_on(tmp_path: Path) -> None:
-    """Nobody reads that far; it is read under another offset; nothing was acknowledged: no loss. Else a loss."""
+    """Nobody reads that far; it is read at another offset; nothing was acknowledged: no loss. Else a loss."""
     sent = "0 ok send [[:send 0 [5 :a]]]"
     assert judged(tmp_path, sent, "1 ok poll [[:poll {0 [[4 :z]]}]]", "1 ok poll [[:poll {1 [[9 :z]]}]]") == {}
-    assert judged(tmp_path, sent, "1 ok poll [[:poll {0 [[6 :a]]}]]") == {}
+    moved = judged(tmp_path, sent, "1 ok poll [[:poll {0 [[6 :a]]}]]")
+    assert {name: step for name, (step, _) in moved.items()} == {"AcknowledgedOffset": 2}
     for unknown in ("0 info send [[:send 0 [5 :a]]]", "0 fail send [[:send 0 [5 :a]]]", "0 ok send [[:send 0 :a]]"):
         assert judged(tmp_path, unknown, "1 ok poll [[:poll {0 [[6 :b]]}]]") == {}
     found = judged(tmp_path, "1 ok poll [[:poll {0 [[6 :b]]}]]", "1 ok poll [[:poll {0 [[8 :c]]}]]", sent,
@@ -152,14 +156,17 @@ def test_an_acknowledged_record_must_be_read_by_who_reads_on(tmp_path: Path) -> 
 
 
 def test_a_record_that_was_read_once_is_not_passed_over_later(tmp_path: Path) -> None:
-    """One poll that has both neighbours of an acknowledged record has the record, too; two polls may have a gap."""
+    """One poll that has both neighbours of a record has the record, too, and so have two polls of one reader."""
     before = ("0 ok send [[:send 0 [5 :a]]]", "1 ok poll [[:poll {0 [[5 :a]]}]]")
     found = judged(tmp_path, *before, "2 ok poll [[:poll {0 [[4 :y] [6 :z]]}]]")
     assert {name: step for name, (step, _) in found.items()} == {DURABILITY: 3}
     assert "operation 3 (poll by 2) passes over it from offset 4 to 6" in found[DURABILITY][1]
     apart = ("2 ok poll [[:poll {0 [[4 :y]]}]]", "2 ok poll [[:poll {0 [[6 :z]]}]]")
-    assert judged(tmp_path, *before, *apart) == {}
-    assert judged(tmp_path, before[1], "2 ok poll [[:poll {0 [[4 :y] [6 :z]]}]]") == {}
+    assert {name: step for name, (step, _) in judged(tmp_path, *before, *apart).items()} == {DURABILITY: 4}
+    for between in ("2 ok subscribe [0]", "2 info crash nil", "2 fail poll [[:poll]]"):
+        assert judged(tmp_path, *before, apart[0], between, apart[1]) == {}
+    unasked = judged(tmp_path, before[1], "2 ok poll [[:poll {0 [[4 :y] [6 :z]]}]]")
+    assert {name: step for name, (step, _) in unasked.items()} == {"NothingSkipped": 2}
 
 
 def test_an_offset_has_one_content_for_senders_too(tmp_path: Path) -> None:
@@ -206,7 +213,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_imported_histories_are_judged_from_the_tables(imported: Path) -> None:
     """Rows, rates by faults, clusters and the judgement on the stored events: as for a campaign, without trails."""
     tables = CampaignTables(spark(), CampaignStore(imported), what="queue")
-    assert tables.frame("events").count() == 44
+    assert tables.frame("events").count() == 46
     rows = {row["seed"]: row for row in tables.frame("runs").collect()}
     files = {file["seed"]: file for file in json.loads((imported / importing.INDEX).read_text())["files"]}
     assert {seed: row["digest"] for seed, row in rows.items()} == {s: file["digest"] for s, file in files.items()}
@@ -214,7 +221,7 @@ def test_imported_histories_are_judged_from_the_tables(imported: Path) -> None:
         ("kill", 2, 1), ("start-partition", 2, 1)]
     assert [(one.property, one.faults, one.has, one.shrunk) for one in clusters(tables)] == [
         (DURABILITY, ("kill",), 11, False), (STABILITY, ("start-partition",), 9, False)]
-    assert [(one.runs, one.events, one.kinds, one.ok) for one in rejudge(tables)] == [(4, 44, {"property": 2}, True)]
+    assert [(one.runs, one.events, one.kinds, one.ok) for one in rejudge(tables)] == [(4, 46, {"property": 2}, True)]
 
 
 def test_a_row_that_says_otherwise_than_its_events_is_told(

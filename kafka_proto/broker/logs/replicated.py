@@ -121,8 +121,7 @@ class ReplicatedLog(Log):
     def receive_leader_and_isr(self, local: Local, announced: messages.LeaderAndIsrRequest) -> Turn[Local]:
         """Learn a partition's leader: update the cache, resign or load later, and tell the replica, if one is here.
 
-        What still waits for replicas gets an unknown outcome: NOT_LEADER_OR_FOLLOWER, or in models, where nothing else
-        times out at a broker, REQUEST_TIMED_OUT.
+        What still waits for replicas has an unknown outcome, NOT_LEADER_OR_FOLLOWER (`DelayedProduce.tryComplete`).
         """
         p = announced.partition
         assert p is not None
@@ -136,9 +135,8 @@ class ReplicatedLog(Log):
             local = self.roles[p].resigned(local, p).put(METADATA, learned)
         if p in self.hosts:
             outcome = partition.obey(self.hosts[p], local[REPLICA[p]], announced)
-            if metadata.clock is not None:
-                outcome = attrs.evolve(outcome, completed=tuple(
-                    attrs.evolve(each, error=Error.NOT_LEADER_OR_FOLLOWER) for each in outcome.completed))
+            outcome = attrs.evolve(outcome, completed=tuple(
+                attrs.evolve(each, error=Error.NOT_LEADER_OR_FOLLOWER) for each in outcome.completed))
             return self.turn(action, who, local, p, outcome)
         heard = messages.LeaderAndIsrResponse(
             announced.leader_epoch, announced.broker_epoch, source=self.name, dest=announced.source, partition=p

@@ -166,7 +166,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("late-marker", "MarkerAttribution", 22, 4_870),
     Exhibit("record-sent-again", "AcknowledgedOnce", 11, 31_503),
     Exhibit("late-producer-goes-on", "Atomicity", 20, 3_154),
-    Exhibit("unclean-election", "AcknowledgedSurvives", 10, 9_087, {"elections": 1}, faults="none"),
+    Exhibit("unclean-election", "AcknowledgedSurvives", 10, 10_797, {"elections": 1}, faults="none"),
     Exhibit("one-replica-is-enough", "AcknowledgedSurvives", 13, 11_263_025, timers=SHRINK, faults="none,crash=1",
             targets=("b2",), most=15_000_000, is_large=True),
     Exhibit("last-replica-standing", "AcknowledgedSurvives", 14, 11_263_025, timers=SHRINK, faults="none,crash=1",
