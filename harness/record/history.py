@@ -1,6 +1,7 @@
 """Histories: what happened in a run, enough to check it. JSON Lines; docs/reference/formats.md describes every field.
 
 The digest covers the events (from the initial one on), never the header: not the runtime, the seed or the wall time.
+The end line has one of the header, too.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ from harness.record.files import compact, each_text, parse_line, write_atomicall
 from harness.record.trail import HISTORY_FORMAT as FORMAT
 from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, read_faults, run_fields
 
-VERSION = 2
-READABLE = (1, 2)
+VERSION = 3
+READABLE = (1, 2, 3)
+WITH_HEADER = 3
+"""The first version whose end line has a digest of the header."""
 
 HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
 END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
@@ -114,8 +117,8 @@ class EventRecorder(Recorder):
     def history(self, header: Mapping[str, Any], verdict: Mapping[str, Any], model: Model) -> History:
         """Return the run as a history, equal to the one that is read from its file."""
         types = {cls.__name__: cls for cls in all_types(model)}
-        return History(dict(header), tuple(_kept(each, types) for each in self.happened), _end(self, verdict),
-                       self.digest())
+        return History(dict(header), tuple(_kept(each, types) for each in self.happened),
+                       _end(self, header, verdict), self.digest())
 
 
 class HistoryFile(Recorder):
@@ -143,7 +146,7 @@ class HistoryFile(Recorder):
 
     def end(self, verdict: Mapping[str, Any]) -> None:
         """Write the end line; after it only the renaming can fail."""
-        self._put(compact(_end(self, verdict)))
+        self._put(compact(_end(self, self._header, verdict)))
         self._file.flush()
         self._ended = True
 
@@ -216,18 +219,24 @@ def header_of(trail: Trail, model: Model, runtime: str) -> dict[str, Any]:
 
 def write_history(path: Path, header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[str, Any]) -> None:
     """Write a history to a file, atomically."""
-    write_atomically(path, [compact(header), *recorder.lines, compact(_end(recorder, verdict))])
+    write_atomically(path, [compact(header), *recorder.lines, compact(_end(recorder, header, verdict))])
 
 
-def _end(recorder: Recorder, verdict: Mapping[str, Any]) -> dict[str, Any]:
-    return {"end": recorder.count - 1, "digest": recorder.digest(), "verdict": dict(verdict)}
+def _end(recorder: Recorder, header: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
+    return {"end": recorder.count - 1, "digest": recorder.digest(), "header": digest_of(compact(header)),
+            "verdict": dict(verdict)}
+
+
+def digest_of(line: str) -> str:
+    """Return the digest of a header line."""
+    return hashlib.sha256(line.encode()).hexdigest()
 
 
 def history_of(header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[str, Any], model: Model) -> History:
     """Return a run just recorded as a history, without a file."""
     types = {cls.__name__: cls for cls in all_types(model)}
     events = tuple(event_of(json.loads(line), types) for line in recorder.lines)
-    return History(dict(header), events, _end(recorder, verdict), recorder.digest())
+    return History(dict(header), events, _end(recorder, header, verdict), recorder.digest())
 
 
 def read_history(path: Path, model: Model | None = None) -> History:
@@ -261,14 +270,19 @@ def open_history(
 def read_frame(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the header and the end of a history. Raises Refusal unless the events between have the end's digest."""
     texts = each_text(path, "history")
-    header = _read_header(path, next(texts))
+    first = next(texts)
+    header = _read_header(path, first)
     sha, last, count = hashlib.sha256(), "", 0
     for text in texts:
         if count:
             sha.update(last.encode() + b"\n")
         last, count = text, count + 1
     try:
-        return header, _read_end(path, last, count, sha.hexdigest())
+        end = _read_end(path, last, count, sha.hexdigest())
+        if header["version"] >= WITH_HEADER and end.get("header") != digest_of(first):
+            said = "its header does not have the digest of its end line"
+            raise Refusal(f"{path} is damaged: {said}; record the run again")
+        return header, end
     except Refusal:
         for number, line in enumerate(each_text(path, "history"), 1):
             parse_line(path, "history", number, line)  # a line that is not JSON says more than a wrong digest

@@ -53,12 +53,13 @@ def with_header(**fields: Any) -> Callable[[str], str]:
 
 BAD_FILES: list[tuple[str, Callable[[str], str], str]] = [
     ("an unknown model", with_header(model="toy/else"), "there is no model 'toy/else'; the models are"),
-    ("another version", with_header(version=3), "is of format version 3, this program reads version 1"),
+    ("another version", with_header(version=4), "is of format version 4, this program reads version 1"),
     ("another format", with_header(format="zip"), "is neither a trail nor a history"),
     ("cut in the middle of a line", lambda text: text[: len(text) // 2], "the history is cut off or damaged there"),
     ("cut after a line", lambda text: text[: text.index("\n", len(text) // 2) + 1], "is cut off: a history ends with"),
     ("an edit without a new digest", lambda text: text.replace('"value":1', '"value":2', 1),
      "its events do not have the digest of its end line"),
+    ("claims left out", with_header(claims=[]), "its header does not have the digest of its end line"),
     ("nothing", lambda text: "", "is empty"),
 ]
 
