@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 
 from harness.explore.flaw import fewest_steps
-from harness.model import Scenario, scenarios
+from harness.model import Scenario, find_model, scenarios
 from harness.record.search_results import searched
 from harness.simulate.hunting.tasks import Task, carry_out
 from harness.simulate.hunting.workers import end_with_parent
@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=2000, help="most runs per strategy (default: 2000)")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    rows = [s for s in scenarios() if s.repaired and s.model.endswith("/actors") and chosen(s, given.names)]
+    rows = [s for s in scenarios() if s.repaired and find_model(s.model).may_fault and chosen(s, given.names)]
     if not rows:
         print(f"there is no exhibit named {', '.join(given.names)}; see kafka-proto list", file=sys.stderr)
         return 2

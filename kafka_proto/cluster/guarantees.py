@@ -157,6 +157,28 @@ def fenced_for_a_reason(
     return f"{who} failed by {error} with producer id {mine[0]}, epoch {mine[1]}, but nobody has fenced it"
 
 
+FENCES = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+REPLACED = "INVALID_PRODUCER_ID_MAPPING"
+
+
+def fatal_for_a_reason(who: str, error: str, mine: tuple[int, int], known: Iterable[tuple[int, int]]) -> Reason:
+    """P7: the code that makes a producer unusable says what has happened to it.
+
+    What the documentation of the codes gives as reasons (`org.apache.kafka.common.errors`): another producer, or a
+    newer epoch, for the codes of fences; another producer id for INVALID_PRODUCER_ID_MAPPING. To a client that keeps
+    the rules nothing else happens for good, and one without a producer id cannot have been fenced.
+    """
+    others = [each for each in known if each[0] != mine[0]]
+    newer = [each for each in known if each[0] == mine[0] and each[1] > mine[1]]
+    has_id = mine[0] != NO_PRODUCER_ID
+    if has_id and ((error in FENCES and (others or newer)) or (error == REPLACED and others)):
+        return None
+    said = f"{who} is unusable by {error} with producer id {mine[0]}, epoch {mine[1]}"
+    if newer:
+        return f"{said}, though what happened is a fence: the coordinator has epoch {max(newer)[1]}"
+    return f"{said}, though nothing happened that this code is for"
+
+
 def nothing_after_a_fence(partition: str, batches: Iterable[RecordBatch], told: Mapping[int, int]) -> Reason:
     """P7: once a producer was told its epoch, nothing of an earlier one is appended; `told` is the newest by id."""
     return first(f"{batch.records[0]} of producer id {batch.producer_id}, epoch {batch.producer_epoch}, whose epoch "

@@ -14,6 +14,7 @@ from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, S
 from kafka_proto import broker, clients, log, requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.changes import CHANGES
 from kafka_proto.broker.controller import ClusterController
 from kafka_proto.broker.parts import LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
@@ -24,7 +25,7 @@ from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.client_view import TransactionsView
 from kafka_proto.cluster.logs import LocalLogs, Logs, ReplicatedLogs
-from kafka_proto.cluster.properties import properties
+from kafka_proto.cluster.properties import NOT_CLAIMED, properties
 from kafka_proto.cluster.refinement import refinement
 from kafka_proto.cluster.topics import topics
 from kafka_proto.replication import messages as replication_messages
@@ -80,6 +81,11 @@ SETTINGS = {
         ("clean", "elr", "unclean"), "clean",
         doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
     ),
+    "change": Setting(
+        ("none", *CHANGES), "none",
+        doc="what the brokers do otherwise than the release: "
+        + "; ".join(f"{name}, {change.title}" for name, change in CHANGES.items()),
+    ),
     "isolation": Setting(
         tuple(level.value for level in IsolationLevel), IsolationLevel.READ_COMMITTED.value,
         doc="what consumers want to read",
@@ -98,7 +104,11 @@ def build(
     level, family = settings.get(LEVEL, OLDER), FAMILIES[settings["client"]]
     if level == "1" and family.ends_with_new_epoch:
         raise Refusal(f"client={family.name} speaks to {LEVEL}=2; ask for java39, java35, rdkafka or aiokafka")
-    version = levels[level]
+    version, change = levels[level], settings["change"]
+    if change in CHANGES:
+        version = CHANGES[change].of(version, change)
+    else:
+        settings = {name: value for name, value in settings.items() if name != "change"}
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
@@ -130,13 +140,14 @@ def build(
         logs = ReplicatedLogs({p: tuple(hosts) for p, hosts in rules.items()})
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
     of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
+    judged = (*properties(placement, network, logs), *of_replicas)
     return Model(
-        name, (*writers, *processes, *readers, *admins), (initial,), network, faults,
-        (*properties(placement, network, logs), *of_replicas),
+        name, (*writers, *processes, *readers, *admins), (initial,), network, faults, judged,
+        claimed=tuple(p.name for p in judged if (p.is_safety or p.is_temporal) and p.name not in NOT_CLAIMED),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer,
-        refinement=lambda: refinement(version.name, placement, logs, initial),
+        refinement=lambda: refinement(levels[level].name, placement, logs, initial),
         client_view=None if sizes["deletions"] else lambda: TransactionsView(placement, logs, settings["isolation"]),
     )
 

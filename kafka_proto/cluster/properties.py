@@ -29,6 +29,8 @@ INVARIANTS = (
     "MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead", "NoHangingTransaction",
     "AcknowledgedOnce", "FencedForAReason", "ReadBound", "OffsetsAsCommitted", "ProducerStateGrows",
 )
+NOT_CLAIMED = ("FatalForAReason",)
+"""What releases from 4.1 on violate as they are (KAFKA-20785)."""
 LIVENESS = ("OperationsEnd", "NothingStaysOpen")
 WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "ProducerBumped", "ProducerIsFenced",
              "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged", "EpochsRanOut", "EpochTakenUnasked")
@@ -137,6 +139,16 @@ class Facts:
     def fenced(self, view: View, c: str) -> Reason:
         """P7. A fence is in force before it is logged (up to 3.9 even if it never is): coordinators' caches count, too.
         """
+        return self._fatal(view, c, guarantees.fenced_for_a_reason)
+
+    def fatal(self, view: View, c: str) -> Reason:
+        """P7, of the code: it says what happened."""
+        return self._fatal(view, c, guarantees.fatal_for_a_reason)
+
+    def _fatal(
+        self, view: View, c: str, decide: Callable[[str, str, tuple[int, int], list[tuple[int, int]]], Reason]
+    ) -> Reason:
+        """Decide about a producer that is unusable by what coordinators have of its transactional id."""
         producer = self.client(view, c).producer
         if producer.status is not ProducerStatus.FATAL_ERROR:
             return None
@@ -145,9 +157,8 @@ class Facts:
         entry = self.logs.told(view, p, last_entries).get(tid)
         logged = () if entry is None else ((entry.producer_id, entry.producer_epoch),)
         cached = (COORDINATOR[p].derived(view, b, cached_of).get(tid) for b in self.placement.brokers)
-        return guarantees.fenced_for_a_reason(
-            c, producer.last_error.value, (producer.producer_id, producer.producer_epoch),
-            (*logged, *filter(None, cached)))
+        return decide(c, producer.last_error.value, (producer.producer_id, producer.producer_epoch),
+                      [*logged, *filter(None, cached)])
 
     def read_bound(self, view: View, r: str) -> Reason:
         for message in self.network.contents(view.at("inbox", r)):
@@ -221,6 +232,7 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         always("NoHangingTransaction", facts.hanging, over=facts.of_records, source="ours: P5"),
         always("AcknowledgedOnce", facts.once, over=partitions, source="ours: P6"),
         always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
+        always("FatalForAReason", facts.fatal, over=producers, source="ours: P7"),
         always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
         always("OffsetsAsCommitted", facts.offsets, over=placement.brokers, source="ours: P10"),
         always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),

@@ -63,6 +63,24 @@ LATE_MARKER = row(
     APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
     runs=400, timers=1, expected="MarkerAttribution",
 )
+NO_GUARD = row(
+    "append-after-the-marker", "a batch is verified, its transaction ends, then it is appended: without a guard that "
+    "counts (KAFKA-14884)", "3.9", APART,
+    Faults(rules=(Rule("delay", message="AddPartitionsToTxnResponse", nth=1, delay_ms=200),)),
+    ("NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400, timers=1,
+    settings={"timeouts": "request,delivery", "change": "no-guard"}, expected="NoHangingTransaction",
+)
+OLDER_OPEN = row(
+    "older-transaction-taken", "a leader takes a transaction that a slow marker has not ended for the next one "
+    "(KAFKA-18575)", "4.0", APART,
+    Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
+    runs=400, settings={"timeouts": "", "change": "any-open-transaction"}, expected="MarkerAttribution",
+)
+WRONG_STATE = row(
+    "time-out-told-as-wrong-state", "a transaction times out, and its producer's commit is told INVALID_TXN_STATE "
+    "(KAFKA-20785, open)", "4.4", {**ONE, "transactions": 1}, claims=("FatalForAReason", "OperationsEnd"), timeouts=1,
+    runs=400, settings={"timeouts": "transaction"}, expected="FatalForAReason",
+)
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
@@ -80,7 +98,9 @@ EVERYTHING = Faults(
     links=(("b1", "c1"), ("b1", "c2"), ("b1", "b2"), ("b2", "c1"), ("b2", "c2"), ("c1", "c2")),
 )
 EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
-FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON)
+FAILING = (
+    LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN, WRONG_STATE,
+)
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
     twin(HANGING, "the leader asks the coordinator first (KIP-890 part 1)", model="kafka/3.9"),
@@ -90,6 +110,11 @@ TWINS = (
     twin(SENT_AGAIN, "a producer is known as long as it is used (KAFKA-7190), and goes on in another epoch (KIP-360)",
          model="kafka/3.5", settings={}),
     twin(GOES_ON, "a time-out fences who began the transaction", model="kafka/2.3"),
+    twin(NO_GUARD, "each append and each marker drops the guard", settings={"timeouts": "request,delivery"}),
+    twin(OLDER_OPEN, "the epoch is compared (4.0), and a marker's must be above the producer's (KIP-1228)",
+         model="kafka/4.2", settings={"timeouts": ""}),
+    twin(WRONG_STATE, "it is told PRODUCER_FENCED: a mend that no release has",
+         settings={"timeouts": "transaction", "change": "fenced-after-time-out"}),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
 

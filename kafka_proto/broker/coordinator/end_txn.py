@@ -81,11 +81,12 @@ def _ended(cached: CachedTransaction, committed: bool, now: int) -> TransactionM
 
 def end_txn_bumping(
     request: EndTxnRequest, cached: CachedTransaction | None, *, producer_id: int | None, now: int,
-    keeps_last: bool = False,
+    keeps_last: bool = False, other_end: Error = Error.INVALID_TXN_STATE,
 ) -> Outcome:
     """Commit or abort, and tell the client the epoch of its next transaction; an empty one may be aborted, too.
 
-    Past the last epoch there is none: IllegalTransition. Since 4.3 an abort keeps it (`keeps_last`).
+    Past the last epoch there is none: IllegalTransition. Since 4.3 an abort keeps it (`keeps_last`). `other_end` is
+    told to who asks for the other end than the one that came.
     """
     if request.transactional_id == "":
         return refuse(Error.INVALID_REQUEST)
@@ -102,11 +103,11 @@ def end_txn_bumping(
         return end(cached, request.committed, producer_id, now, keeps_last)
     if known.state in PREPARED:
         matches = known.state is prepare_state(request.committed)
-        return refuse(Error.CONCURRENT_TRANSACTIONS if matches else Error.INVALID_TXN_STATE)
+        return refuse(Error.CONCURRENT_TRANSACTIONS if matches else other_end)
     if is_retry(request, known):
         if known.state is complete(request.committed):
             return Outcome(Answer(Error.NONE, known.producer_id, known.producer_epoch))
-        return refuse(Error.INVALID_TXN_STATE)
+        return refuse(other_end)
     if request.committed:
         return refuse(Error.INVALID_TXN_STATE)
     return end(cached, False, producer_id, now, keeps_last)

@@ -52,8 +52,8 @@ def test_clients_see_an_exhibit(what: str, seed: int, anomaly: str, words: str) 
 
 
 @pytest.mark.parametrize("what", [
-    "late-end-repaired", "late-batch-joins-repaired", "late-producer-goes-on-repaired", "fencing-battle", "slow-follower",
-    "leaders-crash", "late-controller",
+    "late-end-repaired", "late-batch-joins-repaired", "late-producer-goes-on-repaired", "fencing-battle",
+    "slow-follower", "leaders-crash", "late-controller",
 ])
 def test_clients_see_nothing_that_the_states_do_not_violate(what: str) -> None:
     """Crashes, elections, late messages and fences where nothing is wrong."""

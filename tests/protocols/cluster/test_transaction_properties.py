@@ -150,6 +150,12 @@ CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
         [failed(Error.PRODUCER_FENCED), entry(TxnState.ONGOING), cache(0)],
         [failed(Error.PRODUCER_FENCED), entry(TxnState.ONGOING), cache(1)], "nobody has fenced it",
     ),
+    "FatalForAReason": (
+        [failed(Error.INVALID_TXN_STATE), entry(TxnState.EMPTY, epoch=1)],
+        [failed(Error.PRODUCER_FENCED), entry(TxnState.EMPTY, epoch=1)],
+        "c1 is unusable by INVALID_TXN_STATE with producer id 0, epoch 0, though what happened is a fence: the "
+        "coordinator has epoch 1",
+    ),
     "ReadBound": (
         [ABORTED, answer(2)], [ABORTED, answer(2, AbortedTransaction(0, 0, 1, 2))],
         "r1 is sent c1.1#1 of T-0 without being told that it is aborted",
@@ -174,6 +180,8 @@ MORE: list[tuple[str, list[Change], str]] = [
         client("T-0 c1.1#1", "T-0 c1.1#2"), log("T-0", data("c1.1#2"), data("c1.1#1", sequence=1)),
     ], "c1.1#1 was written before c1.1#2, but is after it in T-0"),
     ("AcknowledgedOutcome", [client("T-0 c1.1#1", g1="commit"), ABORTED], "told that c1.1 is committed"),
+    ("FatalForAReason", [failed(Error.UNKNOWN_SERVER_ERROR), entry(TxnState.EMPTY, epoch=0)],
+     "though nothing happened that this code is for"),
     ("ReadBound", [answer(0)], "r1 is sent records up to offset 0, the last stable offset is 0"),
     ("OffsetsAsCommitted", offsets(commit("c1.1"), marker(COMMIT, "c1.1"))[:1],
      "an offset of G in T-0 is committed, but nobody knows it"),
