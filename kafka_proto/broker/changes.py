@@ -18,7 +18,7 @@ from kafka_proto.errors import Error
 
 
 @attrs.frozen
-class Change:
+class BrokerChange:
     """Decisions of the coordinator and of leaders in place of a version's own."""
 
     title: str
@@ -29,16 +29,16 @@ class Change:
         return version.changed(f"{version.name}/{name}", self.coordinator, self.leader)
 
 
-CHANGES: Mapping[str, Change] = FrozenMap({
-    "no-guard": Change(
+CHANGES: Mapping[str, BrokerChange] = FrozenMap({
+    "no-guard": BrokerChange(
         "the answer to a verification counts even if the transaction has ended since (KAFKA-14884, before 3.5.0)",
         leader={"check_verified": appending.take_unverified},
     ),
-    "any-open-transaction": Change(
+    "any-open-transaction": BrokerChange(
         "an open transaction of an older epoch is taken for the one of a batch (KAFKA-18575, before 4.0.0)",
         leader={"has_open": verification.has_open_transaction, "check_verified": appending.check_open_or_guard},
     ),
-    "fenced-after-time-out": Change(
+    "fenced-after-time-out": BrokerChange(
         "EndTxn after a time-out is told PRODUCER_FENCED: a mend of KAFKA-20785 that no release has",
         {"end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True, other_end=Error.PRODUCER_FENCED)},
     ),

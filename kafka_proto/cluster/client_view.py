@@ -32,7 +32,7 @@ def named(written: Value) -> str:
 
 
 @attrs.define
-class UnderWay:
+class UnendedOperation:
     """A transaction that has not ended, or a record without one: where each record went, and at which offset."""
 
     process: str
@@ -50,7 +50,7 @@ class TransactionsView:
         self.level = isolation
         self._placement = placement
         self._logs = logs
-        self._under_way: dict[str, list[UnderWay]] = {}
+        self._under_way: dict[str, list[UnendedOperation]] = {}
         self._counts: dict[str, int] = {}
         """How many records a producer sent in its transaction, or in all."""
         self._begun: dict[str, int] = {}
@@ -105,7 +105,7 @@ class TransactionsView:
 
     def _begin(self, n: int, who: str, name: str) -> LogOperation:
         number = self._begun[who] = self._begun.get(who, 0) + 1
-        doing = UnderWay(f"{who} ({number})" if name == SEND else who, name)
+        doing = UnendedOperation(f"{who} ({number})" if name == SEND else who, name)
         self._under_way.setdefault(who, []).append(doing)
         return LogOperation(n, None, doing.process, INVOKE, name, ())
 
@@ -141,7 +141,7 @@ class TransactionsView:
                 if doing.name == SEND:
                     yield from self._ended(n, who, OK, doing)
 
-    def _ended(self, n: int, who: str, outcome: str, doing: UnderWay | None = None) -> Iterator[LogOperation]:
+    def _ended(self, n: int, who: str, outcome: str, doing: UnendedOperation | None = None) -> Iterator[LogOperation]:
         under_way = self._under_way.get(who, [])
         if under_way:
             doing = doing or under_way[-1]

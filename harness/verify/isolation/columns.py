@@ -26,7 +26,7 @@ LEAST = -(1 << 62)
 EMPTY_VALUES, EMPTY_WHO = array("q", [0]) * SIZE, array("i", [NOBODY]) * SIZE
 
 
-class Names:
+class ValueNumbers:
     """Numbers for texts and for what is no whole number of 62 bits."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Known:
     """All that the operations of a history tell, by numbers of operations in the order in which they ended."""
 
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = ValueNumbers()
         self.logs: list[KnownLog] = []
         self._by_name: dict[Any, KnownLog] = {}
         self.ends, self.begins = array("I"), array("I")

@@ -28,7 +28,7 @@ from kafka_proto.clients.consumer import Consumer, ReaderState
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster.logs import LocalLogs
-from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
+from kafka_proto.cluster.properties import INVARIANTS, LIVENESS, NOT_CLAIMED
 from kafka_proto.log import AbortedTransaction, Marker, RecordBatch, marker_batch
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
@@ -226,7 +226,7 @@ def test_leader_that_crashed_has_what_is_on_its_disk(
 
 def test_every_property_has_its_bad_state() -> None:
     """None is left out."""
-    assert {name.partition(" ")[0] for name in CASES} == {*INVARIANTS, *LIVENESS}
+    assert {name.partition(" ")[0] for name in CASES} == {*INVARIANTS, *LIVENESS, *NOT_CLAIMED}
 
 
 @pytest.mark.parametrize(("epoch", "said"), [
