@@ -25,7 +25,8 @@ from harness.campaign.tables import CampaignTables
 from harness.model import Model, Refusal, Value, decode
 from harness.record import Event, History, Recorder, header_of
 from harness.record.events import INITIAL
-from harness.record.history import all_types, event_of
+from harness.record.history import all_types
+from harness.record.recorded_events import event_of
 from harness.verify.judge import JudgedFile, Rejudge
 from harness.verify.judge_cache import KnownEvent, Recall
 from harness.verify.spec_ways import where

@@ -2,7 +2,6 @@
 
 from harness.record.choices import Chosen, ChosenInput, SpooledChoices
 from harness.record.history import (
-    Event,
     EventRecorder,
     History,
     HistoryFile,
@@ -16,6 +15,7 @@ from harness.record.history import (
     read_history,
     write_history,
 )
+from harness.record.recorded_events import Event
 from harness.record.tours import tour_trail
 from harness.record.trail import Trail, faults_from_json, faults_to_json, read_trail, trail_of_text
 

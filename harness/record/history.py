@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
 
 import attrs
 
-from harness.model import Gate, Kind, Message, Model, Refusal, Telling, Value, decode
+from harness.model import Gate, Model, Refusal, Value
 from harness.record.events import RunEvent
 from harness.record.fields import (
     ANY,
     COUNT,
-    NAMES,
     OBJECT,
     TEXT,
     TEXTS,
@@ -31,6 +30,7 @@ from harness.record.fields import (
     one_of,
 )
 from harness.record.files import compact, each_text, parse_line, write_atomically, writing
+from harness.record.recorded_events import EVENT_FIELDS, Event, event_of
 from harness.record.trail import HISTORY_FORMAT as FORMAT
 from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, read_faults, run_fields
 
@@ -43,11 +43,6 @@ HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "properties": TEXTS, "ru
 END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
 VERDICT_FIELDS: Mapping[str, FieldKind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
 """What the verdict of a violating run has besides `ok`."""
-EVENT_FIELDS: Mapping[str, FieldKind] = {
-    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*Kind), "action": TEXT, "args": TEXTS,
-    "detail": TEXT, "input": ANY, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
-}
-ALL_FIELDS = frozenset((*EVENT_FIELDS, "received", "sent", "lost", "held"))
 OP_FIELDS: Mapping[str, FieldKind] = {
     "process": TEXT, "name": TEXT, "outcome": one_of("invoke", "ok", "fail", "info"), "value": ANY,
 }
@@ -156,40 +151,6 @@ class HistoryFile(Recorder):
             self._exits.__exit__(AssertionError, early, None)
             raise early
         self._exits.__exit__(kind, *error)
-
-
-@attrs.frozen
-class Event:
-    """One event of a history, read back: step 0 is the initial state."""
-
-    n: int
-    at_us: int | None
-    process: str
-    kind: str
-    action: str
-    args: tuple[str, ...]
-    detail: str
-    received: Value
-    sent: tuple[Value, ...]
-    lost: tuple[Value, ...]
-    held: tuple[Value, ...]
-    op: Mapping[str, Any] | None
-    writes: Mapping[str, Value]
-    violated: Mapping[str, str]
-    input: Value = None
-    """The input from outside, in an event of that kind."""
-    told: Callable[[], Telling] | None = attrs.field(default=None, eq=False, repr=False)
-    """`Step.told`, which no file has."""
-
-    @property
-    def name(self) -> str:
-        """The spec's label of the step."""
-        return f"{self.action}({','.join(self.args)})" if self.args else self.action
-
-    @property
-    def label(self) -> str:
-        """The label of the step: its name and detail."""
-        return f"{self.name} {self.detail}" if self.detail else self.name
 
 
 @attrs.frozen
@@ -377,37 +338,3 @@ def _kept(event: RunEvent, types: Mapping[str, type]) -> Event:
         effects.lost, effects.held, head.get("op"), dict(effects.writes), head.get("violated", {}),
         None if step.input is None else step.input.value, step.told,
     )
-
-
-def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
-    """Return the event of a line; `types` names the classes that its values may have, None makes them plain maps."""
-    def value(data: Any) -> Value:
-        return decode(data, types) if types is not None else decode(_untyped(data), {})
-
-    def values(name: str) -> tuple[Value, ...]:
-        return tuple(value(item) for item in line.get(name, ()))
-
-    slots = line["initial"] if line["n"] == 0 else line["writes"]
-    if unknown := line.keys() - ALL_FIELDS:
-        raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
-    first = line["n"] == 0
-    received = value(line["received"]) if "received" in line else None
-    messages = (*values("sent"), *values("lost"), *values("held"), *(() if received is None else (received,)))
-    if types is not None and not all(isinstance(message, Message) for message in messages):
-        raise ValueError("what is received, sent, lost and held should be messages")
-    return Event(
-        line["n"], line.get("at_us"), "" if first else line["process"], "initial" if first else line["kind"],
-        "Initial predicate" if first else line["action"], tuple(line.get("args", ())), line.get("detail", ""),
-        received, values("sent"), values("lost"), values("held"),
-        line.get("op"), {name: value(item) for name, item in slots.items()}, line.get("violated", {}),
-        value(line["input"]) if "input" in line else None,
-    )
-
-
-def _untyped(data: Any) -> Any:
-    """Turn typed records into plain maps whose `type` field is their class's name."""
-    if isinstance(data, list):
-        return [_untyped(item) for item in data]
-    if isinstance(data, dict):
-        return {("type" if name == "$type" else name): _untyped(item) for name, item in data.items()}
-    return data
