@@ -47,7 +47,8 @@ FAULTS: Mapping[str, ShownFault] = {
     "shut_down": ShownFault("Shut down", "Start", "crash", "restart", "starts"),
     "pause": ShownFault("Pause", "Resume", "pause", "resume", "goes on"),
     "partition": ShownFault("Partition", "Heal", "partition", "heal", "is heard again"),
-    "slow_disk": ShownFault("Slow the disk of", "Mend the disk of", "slow_disk", "fast_disk", "writes to its disk again"),
+    "slow_disk": ShownFault(
+        "Slow the disk of", "Mend the disk of", "slow_disk", "fast_disk", "writes to its disk again"),
     "elect": ShownFault("Elect", "", "elect"),
 }
 """The page offers them in this order; `answer` would have to say which error."""

@@ -183,9 +183,10 @@ const BADGES = {
   paused: bars(6, 6, 4),
   partitioned: bolt(6, 6),
   skew: hands(6, 6),
+  slow: disk(6, 6),
 };
 
-/** Draw the small mark on the head of a lifeline: down, paused, partitioned, skew. */
+/** Draw the small mark on the head of a lifeline: down, paused, partitioned, skew, slow. */
 export function badge(name) {
   return s("svg", { viewBox: "0 0 12 12", class: "badge", "aria-hidden": "true", focusable: "false" },
     s("path", { d: BADGES[name] }));

@@ -28,7 +28,7 @@ export function drawActors({ wide, high }) {
       h("span", { class: "count" }, cuts.length)),
     cuts.length > 0 && paged("cuts", cuts.map((one) => ({ ...one, key: one.label })), cutRows, drawCut,
       { label: "Links that are cut", tall: ROW }),
-    drawState(wide, below),
+    !store.session.is_recorded && drawState(wide, below),
   ];
 }
 
@@ -47,12 +47,14 @@ function drawActor({ name }, cell) {
   const deeds = deedsOn(name);
   const of = (...verbs) => deeds.filter((one) => verbs.includes(one.verb));
   const [down, paused] = [status === "down", status === "paused"];
-  const groups = [
+  const has = (verb) => deeds.some((one) => one.verb === verb);
+  // Nothing but brokers can be hit where clients are real.
+  const groups = store.session.is_live && !deeds.length ? [] : [
     [down ? "Restart" : "Crash", down ? "restart" : "crash", of("crash", "restart")],
     [paused ? "Resume" : "Pause", paused ? "resume" : "pause", of("pause", "resume")],
     ...(store.session.is_live ? [
-      ["Cut off", "partition", of("partition", "heal")],
-      ["Disk", "slow_disk", of("slow_disk", "fast_disk")],
+      [has("heal") ? "Heal" : "Cut off", "partition", of("partition", "heal")],
+      [has("fast_disk") ? "Mend disk" : "Slow disk", "slow_disk", of("slow_disk", "fast_disk")],
     ] : [["Timer", "timer", of("timer")]]),
     ["Elect", "elect", of("elect")],
     ...(store.session.is_live ? [] : [["Clock", "skew", of("skew")]]),
