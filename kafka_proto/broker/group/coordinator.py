@@ -43,6 +43,7 @@ class OffsetRecord:
     """What the client keeps with the offset."""
     transaction: str | None = attrs.field(default=None, metadata=absent_if_none())
     """The ghost: the application's transaction that it is part of."""
+    topic_id: bytes | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def key(self) -> Key:
@@ -187,7 +188,8 @@ def stored(group: ClassicGroup) -> ClassicGroup:
     """Return what is stored of a group that is stable or empty."""
     state = GroupState.STABLE if group.members else GroupState.EMPTY
     members = FrozenMap((known, _stored(member, group.protocol_name)) for known, member in group.members.items())
-    return ClassicGroup(state, group.generation, group.protocol_name, group.leader, members, group.order)
+    return ClassicGroup(state, group.generation, group.protocol_name, group.leader, members, group.order,
+                        protocol_type=group.protocol_type)
 
 
 def _stored(member: Member, protocol: str | None) -> Member:
@@ -239,6 +241,8 @@ class GroupDecisions:
     """What becomes of a group by offsets of a transaction, whether or not they are taken then."""
     after_deletion: Callable[[GroupCoordinator, GroupCoordinator], GroupCoordinator] = with_unused
     """What becomes of groups when offsets of deleted partitions go, by what is known before and after that."""
+    stores_new: bool = False
+    """Whether a group is stored that a member is about to join, and still has no generation (4.0)."""
 
 
 @attrs.frozen
@@ -267,7 +271,8 @@ class GroupCoordinator:
 
 def commit_batch(request: CommitRequest, now: int, transaction: str | None = None) -> RecordBatch:
     """Return the batch of the offsets log that a commit is; a transaction's has its producer's id, and no sequence."""
-    record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata)
+    record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata,
+                          topic_id=request.topic_id)
     if not isinstance(request, TxnOffsetCommitRequest):
         return RecordBatch((record,), timestamp=now)
     record = attrs.evolve(record, transaction=transaction)

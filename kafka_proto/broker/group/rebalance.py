@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap, Value
+from harness.model import FrozenMap, Value, absent_if_none
 from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.errors import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
@@ -67,15 +67,13 @@ class ClassicGroup:
     promised: FrozenMap[str, int] = FrozenMap()
     """Ids that were given out, each with the time until which its member may join."""
     rebalance_until: int = 0
+    protocol_type: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of its members, also when all have left."""
 
     @property
     def awaits_leader(self) -> bool:
         """Whether a rebalance has ended and the leader has not assigned yet."""
         return self.state is GroupState.COMPLETING_REBALANCE
-
-    @property
-    def protocol_type(self) -> str | None:
-        return next((member.join.protocol_type for member in self.members.values()), None)
 
     def member_of(self, instance: str) -> str | None:
         """Return the member that a static instance is now."""
@@ -195,7 +193,7 @@ def _add(group: ClassicGroup, member_id: str, request: JoinGroupRequest, token: 
     member = Member(request, now + request.session_timeout_ms, joining=token)
     promised = group.promised.without(member_id) if member_id in group.promised else group.promised
     group = attrs.evolve(group, members=group.members.set(member_id, member), order=(*group.order, member_id),
-                         leader=group.leader or member_id, promised=promised)
+                         leader=group.leader or member_id, promised=promised, protocol_type=request.protocol_type)
     return _rebalance(group, now)
 
 
@@ -224,7 +222,8 @@ def _complete_join(group: ClassicGroup, now: int) -> Step:
     order = tuple(known for known in group.order if known not in gone)
     generation = group.generation + 1
     if not members:
-        return ClassicGroup(generation=generation, promised=group.promised), ()
+        return ClassicGroup(
+            generation=generation, promised=group.promised, protocol_type=group.protocol_type), ()
     leader = group.leader if group.leader in members and members[group.leader].joining is not None else next(
         (known for known in order if members[known].joining is not None), order[0])
     new = attrs.evolve(group, state=GroupState.COMPLETING_REBALANCE, generation=generation, order=order, leader=leader,

@@ -141,9 +141,12 @@ class GroupRole(OffsetsRole):
         after, answers = rebalance.join(
             groups.classic(group_id), request, fresh, asker_of(message), now(local), self.config
         )
+        new = Effect(local)
         if not request.member_id and rebalance.has_session(request, self.config):  # not for an unknown member
-            local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
-        return self.moved(local, group_id, after, answers)
+            new = Effect(with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number)))
+            if group_id not in groups.groups and self.version.group.stores_new:
+                new = new.then(self.store(new.local, ClassicGroup(), GroupStored(group_id, 0)))
+        return new.then(self.moved(new.local, group_id, after, answers))
 
     def sync_group(self, local: Local, message: Request, request: SyncGroupRequest) -> Effect:
         """Store what the leader assigns, and tell all members then."""
