@@ -7,16 +7,19 @@ Keys and values are messages of Kafka's schemas after their version: `OffsetComm
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+import attrs
 
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TransactionRecord
 from kafka_proto.broker.group.consumer_group import ConsumerGroup
 from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.broker.group.rebalance import ClassicGroup
-from kafka_proto.gateway.codec import primitive, write_varint
+from kafka_proto.gateway.codec import Malformed, Source, primitive, write_varint
 from kafka_proto.gateway.context import by_topic
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import NO_PRODUCER_ID, RecordBatch
-from kafka_proto.requests import TxnState, partition_index, topic_of
+from kafka_proto.requests import TxnState, partition_index, partition_name, topic_of
 
 Typed = tuple[str, object]
 """A value with its type in Kafka's schemas; of an `array` the value is its structures."""
@@ -27,6 +30,8 @@ STATES = (TxnState.EMPTY, TxnState.ONGOING, TxnState.PREPARE_COMMIT, TxnState.PR
 """By their numbers in the log."""
 HOST = "/127.0.0.1"
 NO_EPOCH = -1
+FLEXIBLE_OFFSET = 4
+"""The first flexible version of `OffsetCommitValue`."""
 
 
 def write(batch: RecordBatch, leader_epoch: int, level: int) -> bytes:
@@ -55,6 +60,32 @@ def _record(record: object, time: int, level: int) -> tuple[bytes, bytes | None]
     return key, None if record.group is None else _group(record.group, time)
 
 
+def read_offset(key: bytes | None, value: bytes | None) -> OffsetRecord | None:
+    """Return an offset that was committed, or is deleted; None if the record is about something else.
+
+    Raises Malformed if it is about an offset and of no version that is known.
+    """
+    source = Source(key or b"")
+    if len(source.data) < 2 or _take(source, "int16") not in (0, OF_OFFSET):
+        return None
+    group, topic, index = (_take(source, kind) for kind in ("string", "string", "int32"))
+    named = OffsetRecord(group, partition_name(topic, index), None)
+    if value is None:
+        return named
+    source = Source(value)
+    version = _take(source, "int16")
+    if not 0 <= version <= 4:
+        raise Malformed(f"an offset of version {version}")
+    offset, epoch = _take(source, "int64"), _take(source, "int32") if version >= 3 else NO_EPOCH
+    metadata = _take(source, "string", version >= FLEXIBLE_OFFSET)
+    return attrs.evolve(named, offset=offset, leader_epoch=None if epoch == NO_EPOCH else epoch,
+                        metadata=metadata or None)
+
+
+def _take(source: Source, kind: str, flexible: bool = False) -> Any:
+    return primitive(kind, flexible, nullable=False)[0](source)
+
+
 def _transaction(entry: TransactionMetadata, level: int) -> bytes:
     """Return a `TransactionLogValue`."""
     rows = tuple((("string", topic), ("array", tuple((("int32", index),) for index in indexes)))
@@ -78,7 +109,7 @@ def _offset(record: OffsetRecord, offset: int, time: int) -> bytes:
         ("int64", offset), ("int32", epoch), ("string", record.metadata or ""), ("int64", time))
     if record.topic_id is None:
         return _message(3, *fields)
-    return _flexible(4, fields, [(0, ("raw", record.topic_id))])
+    return _flexible(FLEXIBLE_OFFSET, fields, [(0, ("raw", record.topic_id))])
 
 
 def _group(group: ClassicGroup, time: int) -> bytes:
