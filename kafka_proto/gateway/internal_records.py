@@ -18,7 +18,7 @@ from kafka_proto.broker.group.rebalance import ClassicGroup
 from kafka_proto.gateway.codec import Malformed, Source, primitive, write_varint
 from kafka_proto.gateway.context import by_topic
 from kafka_proto.gateway.records import WireRecord, write_batch
-from kafka_proto.log import NO_PRODUCER_ID, RecordBatch
+from kafka_proto.log import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import TxnState, partition_index, partition_name, topic_of
 
 Typed = tuple[str, object]
@@ -40,6 +40,7 @@ def write(batch: RecordBatch, leader_epoch: int, level: int) -> bytes:
         [WireRecord(*_record(record, batch.timestamp, level)) for record in batch.records],
         base_offset=batch.base_offset, base_timestamp=batch.timestamp, producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch, is_transactional=batch.is_transactional,
+        base_sequence=NO_SEQUENCE if isinstance(batch.records[0], TransactionRecord) else 0,
         partition_leader_epoch=leader_epoch)
 
 

@@ -24,7 +24,7 @@ from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.internal_records import read_offset
 from kafka_proto.gateway.observed import NOBODY, header_of, produced, producer_of
 from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, read_marker, read_records, split
-from kafka_proto.log import Marker, PartitionLog, RecordBatch, rebuild
+from kafka_proto.log import NO_SEQUENCE, Marker, PartitionLog, RecordBatch, rebuild
 from kafka_proto.log.chunks import chunks
 from kafka_proto.requests import GROUP_TOPIC, TxnState, partition_name, topic_of
 
@@ -197,7 +197,9 @@ class Outside:
         """Return a batch as it is in a log, with its transaction; the cause of a marker is not known yet."""
         marker, coordinator_epoch, transaction = None, -1, NOBODY
         records: tuple[Value, ...] = ()
+        sequence = header.base_sequence
         if topic_of(name) == GROUP_TOPIC and not header.is_control:
+            sequence = NO_SEQUENCE  # coordinators give each batch the first one
             found = (read_offset(each.key, each.value) for each in read_records(data, header))
             records = tuple(each if each is not None and each.group_id in self.offsets else None for each in found)
         elif header.is_control:
@@ -207,7 +209,7 @@ class Outside:
             transaction, _ = self._sent.get(_place(name, header), (NOBODY, 0))
         return RecordBatch(
             records or (SentRecords(b"", transaction),),
-            header.producer_id, header.producer_epoch, header.base_sequence,
+            header.producer_id, header.producer_epoch, sequence,
             header.is_transactional and (marker is not None or not header.is_control), marker, coordinator_epoch,
             header.max_timestamp, header.base_offset, header.last_offset_delta)
 
