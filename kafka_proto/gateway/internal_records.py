@@ -57,6 +57,8 @@ def _record(record: object, time: int, level: int) -> tuple[bytes, bytes | None]
     if isinstance(record.group, ConsumerGroup):
         return (_message(OF_CONSUMER_GROUP, ("string", record.group_id)),
                 _flexible(0, (("int32", record.group.epoch),)))
+    if record.was_of_consumers:
+        return _message(OF_CONSUMER_GROUP, ("string", record.group_id)), None
     key = _message(OF_GROUP, ("string", record.group_id))
     return key, None if record.group is None else _group(record.group, time)
 

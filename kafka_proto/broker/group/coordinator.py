@@ -176,6 +176,8 @@ class GroupMetadata:
 
     group_id: str
     group: ClassicGroup | ConsumerGroup | None
+    was_of_consumers: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of a tombstone: whether a consumer group is gone, whose records have other keys."""
 
     def __str__(self) -> str:
         if isinstance(self.group, ConsumerGroup):
@@ -285,13 +287,17 @@ def metadata_error(request: CommitRequest) -> Error:
     return Error.OFFSET_METADATA_TOO_LARGE if length > LONGEST_METADATA else Error.NONE
 
 
-def deletion_batch(keys: Iterable[Key], now: int, groups: Iterable[str] = ()) -> RecordBatch:
-    """Return the batch of the offsets log that deletes offsets, and groups: a tombstone for each.
+def deletion_batch(keys: Iterable[Key], now: int, gone: Iterable[GroupMetadata] = ()) -> RecordBatch:
+    """Return the batch of the offsets log that deletes offsets, and groups by their tombstones.
 
     `onPartitionsDeleted`, `cleanupGroupMetadata`.
     """
-    offsets, gone = (OffsetRecord(*key, None) for key in keys), (GroupMetadata(group_id, None) for group_id in groups)
-    return RecordBatch((*offsets, *gone), timestamp=now)
+    return RecordBatch((*(OffsetRecord(*key, None) for key in keys), *gone), timestamp=now)
+
+
+def tombstone(state: GroupCoordinator, group_id: str) -> GroupMetadata:
+    """Return the record by which a group is gone."""
+    return GroupMetadata(group_id, None, state.consumer(group_id) is not None or None)
 
 
 def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:

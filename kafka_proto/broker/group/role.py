@@ -17,7 +17,7 @@ from kafka_proto.broker.group import consumer_group, deletion, rebalance
 from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.group.commits import OffsetsRole, with_groups
 from kafka_proto.broker.group.consumer_group import ConsumerGroup
-from kafka_proto.broker.group.coordinator import AnyGroup, GroupMetadata
+from kafka_proto.broker.group.coordinator import AnyGroup, GroupCoordinator, GroupMetadata
 from kafka_proto.broker.group.rebalance import Assignments, ClassicGroup
 from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.role import MarkerAnswers
@@ -144,8 +144,9 @@ class GroupRole(OffsetsRole):
         new = Effect(local)
         if not request.member_id and rebalance.has_session(request, self.config):  # not for an unknown member
             new = Effect(with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number)))
-            if group_id not in groups.groups and self.version.group.stores_new:
-                new = new.then(self.store(new.local, ClassicGroup(), GroupStored(group_id, 0)))
+            is_new = group_id not in groups.groups or consumers is not None
+            if is_new and self.version.group.stores_new:
+                new = new.then(self.store(new.local, ClassicGroup(), GroupStored(group_id, 0), groups))
         return new.then(self.moved(new.local, group_id, after, answers))
 
     def sync_group(self, local: Local, message: Request, request: SyncGroupRequest) -> Effect:
@@ -169,11 +170,11 @@ class GroupRole(OffsetsRole):
     ) -> Effect:
         """Let a member of a consumer group join, go on or leave; it is answered once what changes is stored."""
         groups, group_id = local[GROUPS].groups, request.group_id
-        error, before = self.refused(local, request, makes_one=True), groups.consumer(group_id)
-        if error is Error.NONE and groups.classic(group_id).members:
-            error = Error.GROUP_ID_NOT_FOUND
+        error, before, reason = self.refused(local, request, makes_one=True), groups.consumer(group_id), None
+        if error is Error.NONE and groups.classic(group_id).members:  # as if group.consumer.migration.policy=disabled
+            error, reason = Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
         if error is not Error.NONE:
-            return self.reply(local, message, ConsumerGroupHeartbeatResponse(error))
+            return self.reply(local, message, ConsumerGroupHeartbeatResponse(error, reason))
         if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
             local = with_groups(local, attrs.evolve(groups, members=groups.members + 1))
             epoch = known(local, OFFSETS_PARTITION).leader_epoch
@@ -191,7 +192,7 @@ class GroupRole(OffsetsRole):
         record = consumer_group.stored(after)
         if before is not None and consumer_group.stored(before) == record:
             return Effect(local, self.answers(answers))
-        return self.store(local, record, GroupStored(group_id, after.epoch, answers=answers))
+        return self.store(local, record, GroupStored(group_id, after.epoch, answers=answers), groups)
 
     def heartbeat(self, local: Local, message: Request, request: HeartbeatRequest) -> Effect:
         error = self.refused(local, request)
@@ -237,11 +238,17 @@ class GroupRole(OffsetsRole):
         """Return the responses to members, each to the one that asked."""
         return tuple(asker.answered(self.name, response) for asker, response in answers)
 
-    def store(self, local: Local, stored: ClassicGroup | ConsumerGroup, callback: GroupStored) -> Effect:
-        """Append a group to the offsets log (`storeGroup`)."""
-        record = GroupMetadata(callback.group_id, stored)
+    def store(
+        self, local: Local, stored: ClassicGroup | ConsumerGroup, callback: GroupStored,
+        before: GroupCoordinator | None = None,
+    ) -> Effect:
+        """Append a group to the offsets log (`storeGroup`); with a tombstone of that of the other kind `before`."""
+        record, group_id = GroupMetadata(callback.group_id, stored), callback.group_id
+        former = None if before is None else before.groups.get(group_id)
+        changes = former is not None and isinstance(former, ConsumerGroup) != isinstance(stored, ConsumerGroup)
+        gone = (group.tombstone(before, group_id),) if before is not None and changes else ()
         end_offset = local[LEADER[OFFSETS_PARTITION]].log.log_end_offset
-        batch = RecordBatch((record,), base_offset=end_offset, timestamp=now(local))
+        batch = RecordBatch((*gone, record), base_offset=end_offset, timestamp=now(local))
         return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback, timeout_ms=COMMIT_TIMEOUT_MS),))
 
     def stored(self, local: Local, callback: GroupStored, error: Error) -> Effect:
@@ -293,7 +300,7 @@ class GroupRole(OffsetsRole):
         after = group.replayed(before, batch)
         kept = self.version.group.after_deletion(before, after).groups
         unused = tuple(group_id for group_id in after.groups if group_id not in kept)
-        joined = (group_id for group_id in unused if isinstance(
+        joined = (group.tombstone(before, group_id) for group_id in unused if isinstance(
             before.groups.get(group_id), ClassicGroup | ConsumerGroup))
         batch = group.deletion_batch(keys, now(local), joined)
         if not batch.records:
@@ -309,7 +316,7 @@ class GroupRole(OffsetsRole):
         if error is not Error.NONE:
             return self.reply(local, message, DeleteGroupResponse(error))
         batch = group.deletion_batch(
-            deletion.keys_of(groups, request.group_id), now(local), (request.group_id,))
+            deletion.keys_of(groups, request.group_id), now(local), (group.tombstone(groups, request.group_id),))
         return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, NO_GUARD)
 
     def offset_delete(self, local: Local, message: Request, request: OffsetDeleteRequest) -> Effect:
