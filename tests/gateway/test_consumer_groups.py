@@ -218,12 +218,12 @@ def test_what_no_member_says_is_an_invalid_request(wrong: dict[str, Any]) -> Non
     assert error(Group(talk()).ask("a", **{**said, **wrong})) == "INVALID_REQUEST"
 
 
-def test_a_group_is_of_one_protocol_as_long_as_it_has_members() -> None:
-    """Classic members are refused by a consumer group, and the reverse; when all have left, either may begin."""
+def test_members_of_other_types_are_refused() -> None:
+    """Others than consumers do not mix with consumer groups, which are not described as classic ones."""
     group = Group(talk())
     group.join("a")
     join = {"group_id": "g", "session_timeout": 10_000, "rebalance_timeout": 10_000, "member_id": "",
-            "protocol_type": "consumer", "protocols": ({"name": "range", "metadata": b""},)}
+            "protocol_type": "connect", "protocols": ({"name": "range", "metadata": b""},)}
     classic = group.clients.one(group.here, offer.JOIN_GROUP, 3, join)
     assert error(classic) == "INCONSISTENT_GROUP_PROTOCOL"
     listed = group.clients.one(group.here, offer.LIST_GROUPS, 5, {"types_filter": ("consumer",)})["groups"]
@@ -256,11 +256,6 @@ def test_a_group_whose_members_have_left_changes_its_protocol_and_keeps_its_offs
             read = [message.value() for message in consumer.consume(3, timeout=20)]
             assert read == [str(3 * turn + index).encode() for index in range(3)]
             consumer.commit(offsets=[kafka.TopicPartition("t", 0, 3 * turn + 3)], asynchronous=False)
-            if protocol == "classic":
-                other = kafka.Consumer({**servers, "group.id": "g", "group.protocol": "consumer"})
-                other.subscribe(["t"])
-                assert "The group id does not exist" in other.poll(5).error().str()
-                other.close()
             consumer.close()
             cluster.elect(OFFSETS)
         assert cluster.verdict() is None

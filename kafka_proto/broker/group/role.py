@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
-from kafka_proto.broker.group import consumer_group, deletion, rebalance
+from kafka_proto.broker.group import consumer_group, deletion, migration, rebalance
 from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.group.commits import OffsetsRole, with_groups
 from kafka_proto.broker.group.consumer_group import ConsumerGroup
@@ -132,12 +132,17 @@ class GroupRole(OffsetsRole):
         groups, group_id = local[GROUPS].groups, request.group_id
         error = self.refused(local, request, makes_one=True)
         consumers = groups.consumer(group_id)
-        if error is Error.NONE and consumers is not None and consumers.members:
-            error = Error.INCONSISTENT_GROUP_PROTOCOL
+        if error is Error.NONE and consumers is not None and not rebalance.has_session(request, self.config):
+            error = Error.INVALID_SESSION_TIMEOUT
         if error is not Error.NONE:
             return self.reply(local, message, JoinGroupResponse(error, request.member_id))
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
+        if consumers is not None and consumers.members:
+            mixed, response = migration.join(consumers, request, fresh, self.topics, now(local))
+            if not request.member_id:
+                local = with_groups(local, attrs.evolve(groups, members=number))
+            return self.consumers(local, group_id, mixed, ((asker_of(message), response),))
         after, answers = rebalance.join(
             groups.classic(group_id), request, fresh, asker_of(message), now(local), self.config
         )
@@ -156,7 +161,10 @@ class GroupRole(OffsetsRole):
             error = Error.INCONSISTENT_GROUP_PROTOCOL
         if error is not Error.NONE:
             return self.reply(local, message, SyncGroupResponse(error))
-        token = asker_of(message)
+        token, consumers = asker_of(message), local[GROUPS].groups.consumer(request.group_id)
+        if consumers is not None and consumers.members:
+            mixed, response = migration.sync(consumers, request, now(local))
+            return self.consumers(local, request.group_id, mixed, ((token, response),))
         after, answers = rebalance.sync(local[GROUPS].groups.classic(request.group_id), request, token, now(local))
         effect = self.moved(local, request.group_id, after, answers)
         if not rebalance.assigns(after, request, token):
@@ -171,8 +179,13 @@ class GroupRole(OffsetsRole):
         """Let a member of a consumer group join, go on or leave; it is answered once what changes is stored."""
         groups, group_id = local[GROUPS].groups, request.group_id
         error, before, reason = self.refused(local, request, makes_one=True), groups.consumer(group_id), None
-        if error is Error.NONE and groups.classic(group_id).members:  # as if group.consumer.migration.policy=disabled
-            error, reason = Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+        waiting: Answers = ()
+        if error is Error.NONE and (classic := groups.classic(group_id)).members:
+            waiting = rebalance.unloaded(classic, Error.REBALANCE_IN_PROGRESS)
+            joins = request.member_epoch == consumer_group.JOINS
+            before = migration.upgraded(classic, self.topics) if joins else None
+            if before is None:
+                error, reason = Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
         if error is not Error.NONE:
             return self.reply(local, message, ConsumerGroupHeartbeatResponse(error, reason))
         if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
@@ -182,12 +195,18 @@ class GroupRole(OffsetsRole):
         after, response = consumer_group.heartbeat(before, request, self.topics, now(local))
         if response.error is not Error.NONE:
             return self.reply(local, message, response)
-        return self.consumers(local, group_id, after, ((asker_of(message), response),))
+        return self.consumers(local, group_id, after, ((asker_of(message), response), *waiting))
 
     def consumers(self, local: Local, group_id: str, after: ConsumerGroup, answers: Answers = ()) -> Effect:
         """Return the state with another consumer group; where more than times has changed it is stored first."""
         groups = local[GROUPS].groups
         before = groups.consumer(group_id)
+        if migration.is_classic_again(before, after):
+            classic = migration.downgraded(group_id, after)
+            again, more = rebalance.begin(classic, now(local))
+            local = with_groups(local, groups.with_members(group_id, again))
+            callback = GroupStored(group_id, classic.generation, answers=(*answers, *more))
+            return self.store(local, group.stored(classic), callback, groups)
         local = with_groups(local, groups.with_members(group_id, after))
         record = consumer_group.stored(after)
         if before is not None and consumer_group.stored(before) == record:
@@ -197,6 +216,11 @@ class GroupRole(OffsetsRole):
     def heartbeat(self, local: Local, message: Request, request: HeartbeatRequest) -> Effect:
         error = self.refused(local, request)
         if error is not Error.NONE:
+            return self.reply(local, message, HeartbeatResponse(error))
+        groups, who = local[GROUPS].groups, (request.member_id, request.group_instance_id)
+        if (consumers := groups.consumer(request.group_id)) is not None:
+            mixed, error = migration.heartbeat(consumers, *who, request.generation_id, now(local))
+            local = with_groups(local, groups.with_members(request.group_id, mixed))
             return self.reply(local, message, HeartbeatResponse(error))
         after, error = rebalance.heartbeat(
             local[GROUPS].groups.classic(request.group_id), request.member_id, request.group_instance_id,
@@ -210,12 +234,17 @@ class GroupRole(OffsetsRole):
         if error is not Error.NONE:
             return self.reply(local, message, LeaveGroupResponse(error))
         after, answers, left = local[GROUPS].groups.classic(request.group_id), rebalance.NO_ANSWERS, []
+        consumers = local[GROUPS].groups.consumer(request.group_id)
         for who in request.members:
-            after, error, more = rebalance.leave(after, who.member_id, who.group_instance_id, now(local))
-            answers += more
+            if consumers is not None:
+                consumers, error = migration.leave(consumers, who.member_id, who.group_instance_id)
+            else:
+                after, error, more = rebalance.leave(after, who.member_id, who.group_instance_id, now(local))
+                answers += more
             left.append(MemberResponse(who.member_id, who.group_instance_id, error))
         response = LeaveGroupResponse(Error.NONE, tuple(left)) if request.version >= 3 else LeaveGroupResponse(error)
-        effect = self.moved(local, request.group_id, after, answers)
+        effect = (self.moved(local, request.group_id, after, answers) if consumers is None
+                  else self.consumers(local, request.group_id, consumers))
         return effect.then(self.reply(effect.local, message, response))
 
     def moved(self, local: Local, group_id: str, after: ClassicGroup, answers: Answers) -> Effect:

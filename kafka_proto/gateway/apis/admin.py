@@ -120,7 +120,7 @@ def consumer_group_describe(here: AskedBroker, request: WireRequest) -> Fields:
         members = tuple({
             "member_id": known, "instance_id": member.instance_id, "member_epoch": member.epoch,
             "client_id": member.client_id, "client_host": CLIENT_HOST, "subscribed_topic_names": member.names,
-            "subscribed_topic_regex": member.regex, "member_type": CONSUMER_MEMBER,
+            "subscribed_topic_regex": member.regex, "member_type": CONSUMER_MEMBER if member.classic is None else 0,
             "assignment": {"topic_partitions": rows(here, member.assigned)},
             "target_assignment": {"topic_partitions": rows(here, group.targets.get(known, ()))},
         } for known, member in group.members.items())
