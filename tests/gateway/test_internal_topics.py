@@ -11,10 +11,12 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 pytest.importorskip("confluent_kafka", reason="needs the extra `clients`")
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from support.gateway.scripted_client import Scripted
 
 from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.server import Server
 
 PATIENCE = 20.0
 STORED = {
@@ -110,11 +112,33 @@ def test_old_releases_have_old_versions() -> None:
         assert offsets[0] == "00030000000000000001ffffffff000668656c6c6f00TIME" and len(offsets) == 5
 
 
-def test_nobody_deletes_records_of_internal_topics() -> None:
-    """`ReplicaManager.deleteRecordsOnLocalLog`."""
+def test_nobody_deletes_records_of_internal_topics_or_gives_them_partitions() -> None:
+    """The first as in `ReplicaManager.deleteRecordsOnLocalLog`; the second is a bound of ours."""
     with KafkaCluster({"t": 1}) as cluster, Scripted(cluster.bootstrap_servers) as client:
         client.init()
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         p = confluent_kafka.TopicPartition("__transaction_state", 0, 1)
         with pytest.raises(confluent_kafka.KafkaException, match="Invalid topic"):
             next(iter(admin.delete_records([p]).values())).result(PATIENCE)
+        with pytest.raises(confluent_kafka.KafkaException, match="own topic __transaction_state keeps its partitions"):
+            admin.create_partitions([NewPartitions("__transaction_state", 5)])["__transaction_state"].result(PATIENCE)
+
+
+def test_internal_topics_move_to_other_brokers() -> None:
+    """Replicas of both leave their first broker; coordinators go on, and the records are there (KIP-455)."""
+    with KafkaCluster({"orders": 2}, brokers=3) as cluster:
+        record_all(cluster.bootstrap_servers)
+        before = {topic: read(cluster.bootstrap_servers, topic) for topic in STORED}
+        for topic in STORED:
+            first = cluster.leader(f"{topic}-0")
+            rest = tuple(each for each in ("b1", "b2", "b3") if each != first)
+
+            def move(server: Server, p: str = f"{topic}-0", rest: tuple[str, ...] = rest) -> None:
+                assert isinstance(server.host, Host)
+                server.host.cluster.reassign(p, rest)
+
+            cluster.on_server(move)
+            assert cluster.leader(f"{topic}-0") in rest
+        assert {topic: read(cluster.bootstrap_servers, topic) for topic in STORED} == before
+        record_all(cluster.bootstrap_servers)
+        assert cluster.verdict() is None
