@@ -142,7 +142,8 @@ KIP_890 = KIP_890_PART_1.changed(
         "after_deletion": fetching.forget_nothing,
         "timestamp_after_max_ms": 3_600_000,
     },
-    {"check_group": group.check_known_group, "before_check": group.as_it_is, "after_deletion": group.with_unused},
+    {"check_group": group.check_known_group, "before_check": group.as_it_is, "after_deletion": group.with_unused,
+     "stores_new": True},
 )
 """Kafka 4.0: each end bumps the epoch, leaders add partitions (KIP-890 part 2)."""
 KIP_890_4_1 = attrs.evolve(KIP_890.changed(

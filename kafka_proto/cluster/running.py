@@ -21,7 +21,7 @@ from kafka_proto.broker.coordinator.transaction import CachedTransaction, Transa
 from kafka_proto.broker.failover import FailoverController, PartitionRules
 from kafka_proto.broker.group.coordinator import GroupCoordinator, Offsets
 from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
-from kafka_proto.broker.leader.epochs import EpochCache, epochs_of, followed_log
+from kafka_proto.broker.leader.epochs import EpochCache, epochs_of, held_log
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.messages import PartitionsDeleted, Request
@@ -145,8 +145,11 @@ class RunningCluster(FailingBrokers):
 
     def log_on(self, p: str, broker: str) -> PartitionLog:
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
-        found: PartitionLog = self._states[broker][LEADER[p]].log
-        return found if self.leads(broker, p) else followed_log(self._states[broker], p) or found
+        state = self._states[broker]
+        if LEADER[p] not in state or (REPLICA[p] in state and not self.leads(broker, p)):
+            return held_log(state, p)
+        found: PartitionLog = state[LEADER[p]].log
+        return found
 
     def follows(self, broker: str, p: str) -> bool:
         """Say whether a broker has a replica of a partition, whoever leads it."""
@@ -158,7 +161,10 @@ class RunningCluster(FailingBrokers):
 
     def leads(self, broker: str, p: str) -> bool:
         """Say whether a broker serves a partition as its leader."""
-        return p in self._replicas and broker not in self.down and bool(self._states[broker][LEADER[p]].serves)
+        if p not in self._replicas or broker in self.down:
+            return False
+        state = self._states[broker]
+        return bool(state[LEADER[p]].serves if LEADER[p] in state else state[METADATA].known[p].leader == broker)
 
     def coordinator(self, tid: str) -> Coordinator:
         """Return the coordinator of a transactional id."""

@@ -147,7 +147,9 @@ def _write_uuid(out: bytearray, value: UUID | None) -> None:
     out += (value or NO_ID).bytes
 
 
-def _primitive(kafka_type: str, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
+@cache
+def primitive(kafka_type: str, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
+    """Return how a value of a type of Kafka's schemas is read and written."""
     if kafka_type == "uuid":
         return _uuid, _write_uuid
     return _sized(kafka_type, flexible, nullable) if kafka_type in LENGTHS else _fixed(kafka_type)
@@ -214,7 +216,7 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> Field:
         found = _nullable(*_struct(item)) if nullable and not is_array else _struct(item)
         nothing: Any = None if nullable else () if is_array else {}
     else:
-        found = _primitive(kafka_type, flexible, nullable and not is_array)
+        found = primitive(kafka_type, flexible, nullable and not is_array)
         nothing = None if nullable else "" if kafka_type == "string" else b"" if kafka_type in LENGTHS else 0
         nothing = () if is_array and not nullable else NO_ID if kafka_type == "uuid" else nothing
     read, write = _array(found, flexible, nullable) if is_array else found

@@ -247,7 +247,7 @@ proxy = ProtocolCommand(
     """Serve a proxy in front of another Kafka, of any make: faults for its clients, and a record of their session.
 
     Once clients can connect, the first line on stdout is `bootstrap.servers=...`: a port for each broker, named b1, b2
-    and so on by node id. SIGTERM or Ctrl-C ends it. Then the partitions that were written to are read, P1 to P9 and P11
+    and so on by node id. SIGTERM or Ctrl-C ends it. Then the partitions that were written to are read, P1 to P11
     are checked, and what cannot be judged from outside is said. Details: docs/reference/gateway.md.
     """,
     run_proxy, "", (

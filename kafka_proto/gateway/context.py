@@ -17,7 +17,7 @@ from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
+from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
 
 NO_ERROR = 0
 MOST_PARTITIONS = 10_000
@@ -67,8 +67,9 @@ class AskedBroker:
         return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.fenced)
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions a topic has that clients know, 0 if the topic does not exist."""
-        return self.cluster.topics.get(topic, 0)
+        """Return how many partitions a topic has, 0 if the topic does not exist."""
+        return self.cluster.topics.get(topic) or (
+            self.cluster.internal.get(topic, 0) if topic in INTERNAL_TOPICS else 0)
 
     def leader(self, p: str) -> int:
         """Return the number of a partition's leader as the broker knows it, -1 if it knows none."""

@@ -6,8 +6,10 @@ A driver, as `recording` is: it hands the harness what the host did.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
+import attrs
 import trio
 
 from harness.demo.session.fed_session import Deed, FedSession
@@ -20,7 +22,7 @@ from kafka_proto.gateway.faults import name_of
 from kafka_proto.gateway.model import NAME
 from kafka_proto.gateway.properties import NAMES
 from kafka_proto.gateway.server import Seen, Server
-from kafka_proto.gateway.story import ToldFront, ToldHost
+from kafka_proto.gateway.story import FAULTS, ToldFront, ToldHost
 
 MOST_ELECTED = 12
 """Partitions whose leader may be changed from the page."""
@@ -89,68 +91,62 @@ class LivePage:
         yield from self._of_partitions()
         yield from self._of_requests(sorted(self._names.keys() - FIRST))
 
-    def _begin(self, kind: inputs.FaultKind, **what: object) -> Does:
-        return lambda: self._server.inject(kind, **what)
+    def _deed(
+        self, kind: inputs.FaultKind, about: tuple[str, ...], begun: Sequence[int], **what: object
+    ) -> tuple[Deed, Does]:
+        """Return a fault that may begin; or the end of those of this kind that have begun."""
+        shown = FAULTS[kind]
+        word, verb = (shown.undo, shown.mending) if begun else (shown.word, shown.sort)
+        is_of_requests = kind in inputs.OF_REQUESTS
+        if is_of_requests:
+            verb = f"{'heal' if begun else kind}_request"
 
-    def _end(self, *numbers: int) -> Does:
-        def ends() -> None:
-            for number in numbers:
+        def does() -> None:
+            for number in begun:
                 self._server.end(number)
+            if not begun:
+                self._server.inject(kind, **what)
 
-        return ends
+        return Deed(" ".join((word, *about)), verb, word, () if is_of_requests else about), does
 
     def _of_brokers(self) -> Iterator[tuple[Deed, Does]]:
-        faults = self._host.faults
+        lasting = self._host.faults.lasting
         for number in self._host.settings.brokers:
-            name, here = f"b{number}", faults.of_broker(number)
-            stopped = [fault.number for fault in here if fault.kind in inputs.STOPPING]
-            paused = [fault.number for fault in here if fault.kind == "pause"]
-            if stopped:
-                yield Deed(f"Start {name}", "restart", "Start", (name,)), self._end(*stopped)
-                continue
-            yield Deed(f"Crash {name}", "crash", "Crash", (name,)), self._begin("crash", broker=number)
-            yield Deed(f"Shut down {name}", "crash", "Shut down", (name,)), self._begin("shut_down", broker=number)
-            if paused:
-                yield Deed(f"Resume {name}", "resume", "Resume", (name,)), self._end(*paused)
-            else:
-                yield Deed(f"Pause {name}", "pause", "Pause", (name,)), self._begin("pause", broker=number)
+            begun: dict[str, list[int]] = {}
+            for fault in lasting:
+                if fault.broker == number and not fault.other:
+                    begun.setdefault(fault.kind, []).append(fault.number)
+            stopped = next((kind for kind in inputs.STOPPING if kind in begun), None)
+            for kind in (stopped,) if stopped else inputs.LASTING:
+                yield self._deed(kind, (f"b{number}",), begun.get(kind, ()), broker=number)
 
     def _of_links(self) -> Iterator[tuple[Deed, Does]]:
         brokers = self._host.settings.brokers
-        lasting = self._host.faults.lasting
-        cut = {frozenset((fault.broker, fault.other)): fault.number for fault in lasting if fault.other}
+        cut = {frozenset((fault.broker, fault.other)): fault.number for fault in self._host.faults.lasting
+               if fault.other}
         for one in brokers:
             for other in brokers[one:]:
-                both, fault = (f"b{one}", f"b{other}"), cut.get(frozenset((one, other)))
-                if fault is not None:
-                    yield Deed(f"Heal {' '.join(both)}", "heal", "Heal", both), self._end(fault)
-                else:
-                    yield (Deed(f"Partition {' '.join(both)}", "partition", "Partition", both),
-                           self._begin("partition", broker=one, other=other))
+                both = frozenset((one, other))
+                yield self._deed("partition", (f"b{one}", f"b{other}"), [cut[both]] if both in cut else (),
+                                 broker=one, other=other)
 
     def _of_partitions(self) -> Iterator[tuple[Deed, Does]]:
         led = self._host.cluster.led
         for p in self._host.cluster.partitions[:MOST_ELECTED]:
-            leader = led[p].leader
-            yield (Deed(f"Elect {p}", "elect", "Elect", (leader,) if leader else ()),
-                   self._begin("elect", partition=p))
+            deed, does = self._deed("elect", (p,), (), partition=p)
+            yield attrs.evolve(deed, actors=(led[p].leader,) if led[p].leader else ()), does
 
     def _of_held(self) -> Iterator[tuple[Deed, Does]]:
         for held in self._host.faults.held:
             for request, _ in held.requests:
-                yield (Deed(f"Release {name_of(request)} c{held.client}.{request.number}", "release", "Release",
-                            message=f"c{held.client}.{request.number}"), self._end(held.number))
+                message = f"c{held.client}.{request.number}"
+                yield (Deed(f"Release {name_of(request)} {message}", "release", "Release", message=message),
+                       partial(self._server.end, held.number))
 
     def _of_requests(self, names: Iterable[str]) -> Iterator[tuple[Deed, Does]]:
         armed = {(rule.fault.kind, rule.fault.request): rule.fault.number for rule in self._host.faults.rules
-                 if rule.fault.nth > rule.seen}
+                 if not 0 < rule.fault.nth <= rule.seen}
         for name in names:
-            kinds: tuple[tuple[inputs.FaultKind, str], ...] = (
-                ("delay", "hold"), ("drop", "drop"), ("lose", "lose the answer to"))
-            for kind, word in kinds:
-                if (kind, name) in armed:
-                    yield (Deed(f"Do not {word} the next {name}", "heal_request", f"Do not {word}"),
-                           self._end(armed[kind, name]))
-                else:
-                    yield (Deed(f"{word.capitalize()} the next {name}", f"{kind}_request", word.capitalize()),
-                           self._begin(kind, request=name))
+            for kind in inputs.BY_CHANCE:
+                number = armed.get((kind, name))
+                yield self._deed(kind, (name,), () if number is None else (number,), request=name)

@@ -14,16 +14,19 @@ from uuid import UUID
 
 import attrs
 
+from harness.model import FrozenMap, Value
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.broker.ghosts import Cause, SentRecords
+from kafka_proto.broker.group.coordinator import Committed, Key, Offsets
 from kafka_proto.gateway import offer as apis
-from kafka_proto.gateway.codec import NO_ID, Fields, structures
+from kafka_proto.gateway.codec import NO_ID, Fields, Malformed, structures
 from kafka_proto.gateway.connection import WireRequest
+from kafka_proto.gateway.internal_records import read_offset
 from kafka_proto.gateway.observed import NOBODY, header_of, produced, producer_of
-from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, read_marker, split
-from kafka_proto.log import Marker, PartitionLog, RecordBatch, rebuild
+from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, read_marker, read_records, split
+from kafka_proto.log import NO_SEQUENCE, Marker, PartitionLog, RecordBatch, rebuild
 from kafka_proto.log.chunks import chunks
-from kafka_proto.requests import TxnState, partition_name
+from kafka_proto.requests import GROUP_TOPIC, TxnState, partition_name, topic_of
 
 Address = tuple[str, int]
 Producer = tuple[int, int]
@@ -53,6 +56,10 @@ class Outside:
     """Batches of the partitions that are being read."""
     ends: dict[str, tuple[int, int]] = attrs.field(factory=dict)
     """Of each of them, the next offset, and the high watermark."""
+    groups: set[str] = attrs.field(factory=set)
+    """Those that offsets were committed for."""
+    offsets: dict[str, dict[Key, Committed]] = attrs.field(factory=dict)
+    """Of each group whose coordinator told: its offsets; where their records are is not told."""
     unread: dict[str, str] = attrs.field(factory=dict)
     """Partitions that could not be read, and why."""
     _sent: dict[tuple[str, int, int, int], tuple[str, int]] = attrs.field(factory=dict)
@@ -81,6 +88,8 @@ class Outside:
         owner = producer_of(request)
         if owner is not None:
             self.owners.setdefault(owner[0], set()).add(owner[1])
+        if request.api_key in COMMITS:
+            self.groups.add(request.message["group_id"])
         if request.api_key != apis.PRODUCE:
             return
         for topic, index, data in produced(request.message):
@@ -117,6 +126,27 @@ class Outside:
                     partitions=tuple(sorted(names)), timeout_ms=state["transaction_timeout"],
                     start_timestamp=state["transaction_start_time"])
 
+    @property
+    def of_groups(self) -> tuple[str, ...]:
+        """Return the partitions in which groups have their offsets."""
+        return tuple(sorted(p for p in self.leaders if topic_of(p) == GROUP_TOPIC))
+
+    def tell_offsets(self, fields: Fields) -> None:
+        """Note the offsets that a coordinator tells of its groups."""
+        for group in fields["groups"]:
+            if group["error_code"] == 0:
+                self.offsets[group["group_id"]] = {
+                    (group["group_id"], partition_name(topic["name"], row["partition_index"])): Committed(
+                        row["committed_offset"], -1, None if row["committed_leader_epoch"] < 0 else
+                        row["committed_leader_epoch"], row["metadata"] or None)
+                    for topic in group["topics"] for row in topic["partitions"]}
+
+    def live(self, read: Offsets) -> Offsets:
+        """Return the offsets that coordinators tell of those that were read in their log, where these are."""
+        told = ((key, at, self.offsets.get(key[0], {}).get(key)) for key, at in read.committed.items())
+        return attrs.evolve(read, committed=FrozenMap(
+            (key, attrs.evolve(known, record_offset=at.record_offset)) for key, at, known in told if known is not None))
+
     def lead(self, fields: Fields) -> None:
         """Note who leads what."""
         self.leaders = {partition_name(topic["name"], partition["partition_index"]): partition["leader_id"]
@@ -150,7 +180,7 @@ class Outside:
                         header = read_header(data)
                         if header.base_offset >= (known[-1].last_offset + 1 if known else begin):
                             known.append(self._batch(name, header, data))
-                except BadBatch as error:
+                except (BadBatch, Malformed) as error:
                     self.unread[name] = str(error)
                     continue
                 after = known[-1].last_offset + 1 if known else begin
@@ -166,13 +196,20 @@ class Outside:
     def _batch(self, name: str, header: BatchHeader, data: bytes) -> RecordBatch:
         """Return a batch as it is in a log, with its transaction; the cause of a marker is not known yet."""
         marker, coordinator_epoch, transaction = None, -1, NOBODY
-        if header.is_control:
+        records: tuple[Value, ...] = ()
+        sequence = header.base_sequence
+        if topic_of(name) == GROUP_TOPIC and not header.is_control:
+            sequence = NO_SEQUENCE  # coordinators give each batch the first one
+            found = (read_offset(each.key, each.value) for each in read_records(data, header))
+            records = tuple(each if each is not None and each.group_id in self.offsets else None for each in found)
+        elif header.is_control:
             kind, coordinator_epoch = read_marker(data, header)
             marker = MARKERS.get(kind)
         else:
             transaction, _ = self._sent.get(_place(name, header), (NOBODY, 0))
         return RecordBatch(
-            (SentRecords(b"", transaction),), header.producer_id, header.producer_epoch, header.base_sequence,
+            records or (SentRecords(b"", transaction),),
+            header.producer_id, header.producer_epoch, sequence,
             header.is_transactional and (marker is not None or not header.is_control), marker, coordinator_epoch,
             header.max_timestamp, header.base_offset, header.last_offset_delta)
 
@@ -195,6 +232,7 @@ class Outside:
             yield attrs.evolve(batch, records=(Cause(batch.marker, cause),))
 
 
+COMMITS = (apis.OFFSET_COMMIT, apis.TXN_OFFSET_COMMIT)
 STATES = {state.value for state in TxnState}
 MARKERS = {0: Marker.ABORT, 1: Marker.COMMIT}
 

@@ -53,7 +53,7 @@ def read_plan(text: str, seed: int, settings: Settings, offer: Offer | None = No
 
 def not_before_others(kind: FaultKind, other: int) -> str | None:
     """Return why a proxy does not do something to brokers of another cluster; None if it does."""
-    if kind in ("elect", "shut_down") or other:
+    if kind in ("elect", "shut_down", SLOW_DISK) or other:
         what = "partition of two brokers" if other else kind
         return f"{what} is not possible in front of another cluster, whose brokers do not hear the proxy"
     return None

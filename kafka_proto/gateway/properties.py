@@ -16,7 +16,7 @@ import attrs
 from harness.model import FrozenMap, Property, Reason, View, always
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata
 from kafka_proto.broker.ghosts import CommittedOffsets, Noted, Span
-from kafka_proto.broker.group.coordinator import Offsets, replay
+from kafka_proto.broker.group.coordinator import Key, Offsets, replay
 from kafka_proto.cluster import guarantees, served_replicas
 from kafka_proto.cluster.failures import Leadership
 from kafka_proto.cluster.running import RunningCluster
@@ -46,6 +46,8 @@ class Brokers:
     """What the coordinator of groups knows."""
     led: FrozenMap[str, Leadership] = FrozenMap()
     """Who leads each partition, as the controller knows it; no property is about that."""
+    of_groups: tuple[str, ...] = (OFFSETS_PARTITION,)
+    """The partitions in which groups have their offsets."""
 
 
 LAST_OFFSET = attrgetter("last_offset")
@@ -119,13 +121,27 @@ def once(seen: Observed, brokers: Brokers) -> Reason:
 
 
 def offsets(seen: Observed, brokers: Brokers) -> Reason:
-    log = brokers.logs.get(OFFSETS_PARTITION)
-    if log is None:
+    """P10; where there are several partitions of offsets, each group is in one of them."""
+    known = [_committed(p, brokers.logs[p]) for p in brokers.of_groups if p in brokers.logs]
+    if not known:
         return None
+    expected, replayed = known[0]
+    for more, other in known[1:]:
+        expected, replayed = expected.update(more), with_offsets(replayed, other)
+    return guarantees.offsets_as_committed(expected, replayed, brokers.offsets)
+
+
+def with_offsets(known: Offsets, more: Offsets) -> Offsets:
+    """Return the offsets of groups together with those of others."""
+    return Offsets(known.committed.update(more.committed), known.staged.update(more.staged))
+
+
+def _committed(p: str, log: PartitionLog) -> tuple[FrozenMap[Key, int], Offsets]:
+    """Return the offsets that records of a partition are, and those that a coordinator makes of them."""
     count = log.batches.first_after(log.high_watermark - 1, LAST_OFFSET)
-    committed, _ = COMMITTED.noted(OFFSETS_PARTITION, log.batches, count)
-    (replayed,), _ = REPLAYED.noted(OFFSETS_PARTITION, log.batches, count)
-    return guarantees.offsets_as_committed(committed.found, replayed, brokers.offsets)
+    committed, _ = COMMITTED.noted(p, log.batches, count)
+    (replayed,), _ = REPLAYED.noted(p, log.batches, count)
+    return committed.found, replayed
 
 
 def of_transactions(*checks: TransactionCheck) -> tuple[Check, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
+from kafka_proto.broker.group.coordinator import Offsets, load
 from kafka_proto.broker.versions import version_of
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
@@ -39,11 +40,11 @@ from kafka_proto.gateway.inputs import (
 from kafka_proto.gateway.observed import logged, producer_of, without
 from kafka_proto.gateway.offer import Offer, offer_before
 from kafka_proto.gateway.outside import Address, Outside, naming
-from kafka_proto.gateway.properties import Brokers
+from kafka_proto.gateway.properties import Brokers, with_offsets
 from kafka_proto.gateway.records import BadBatch
 from kafka_proto.gateway.topic_ids import goes_by_id
 from kafka_proto.log import PartitionLog
-from kafka_proto.requests import Error, topic_of
+from kafka_proto.requests import GROUP_TOPIC, Error, topic_of
 
 LONGEST_ANSWER = 2**30
 """In bytes."""
@@ -89,6 +90,9 @@ class ProxyHost(Front):
         self._fences: list[tuple[tuple[str, int, int], int]] = []
         """What can be judged when the session is over."""
         self._logs: FrozenMap[str, PartitionLog] = FrozenMap()
+        self._offsets = Offsets()
+        """As coordinators tell them, as far as they are in a log that was read."""
+        self._of_groups: tuple[str, ...] = ()
 
     @property
     def now(self) -> int:
@@ -100,7 +104,7 @@ class ProxyHost(Front):
 
     @property
     def brokers(self) -> Brokers:
-        return Brokers(self._logs, FrozenMap(self.outside.entries))
+        return Brokers(self._logs, FrozenMap(self.outside.entries), offsets=self._offsets, of_groups=self._of_groups)
 
     def names(self) -> tuple[tuple[str, Address, int], ...]:
         """Return the name of each broker, its address and its node id."""
@@ -114,7 +118,14 @@ class ProxyHost(Front):
                    for name in partitions]
         tids = sorted({*self.outside.owners} - {*self.outside.entries})
         reasons += [f"the coordinator of {tid} did not describe it: P5, P7 and P8 are not judged of it" for tid in tids]
-        return (*reasons, "P10 is not judged: groups' offsets are in a topic that is not read")
+        groups = sorted(self.outside.groups - {*self.outside.offsets})
+        reasons += [f"no coordinator told the offsets of {group}: P10 is not judged of it" for group in groups]
+        unread = sorted({*self.outside.of_groups} - {*self._logs}) if self.outside.groups else []
+        reasons += [f"{name} could not be read to its end ({self.outside.unread.get(name, 'no leader answered')}): "
+                    "P10 is not judged there" for name in unread if name not in partitions]
+        if self.outside.groups and not self.outside.of_groups:
+            reasons.append(f"P10 is not judged: the cluster shows no {GROUP_TOPIC}")
+        return tuple(reasons)
 
     def address_of(self, node: int | None) -> Address:
         """Return where a node is. One that says that it is here is where the proxy was told that brokers are."""
@@ -284,6 +295,8 @@ class ProxyHost(Front):
             self.outside.describe(fields)
             for owner, error in self._fences:
                 self.observed = fenced(self.observed, owner, error, self.outside.entries.get)
+        elif given.api_key == apis.OFFSET_FETCH:
+            self.outside.tell_offsets(fields)
         elif given.api_key == apis.FETCH:
             for name, log in self.outside.fetched(fields):
                 self._judge(name, log)
@@ -291,6 +304,11 @@ class ProxyHost(Front):
     def _judge(self, name: str, log: PartitionLog) -> None:
         """Take a partition's log, which is whole, and judge what readers were sent of it."""
         self._logs = self._logs.set(name, self.outside.judged(log))
+        if topic_of(name) == GROUP_TOPIC:
+            self._of_groups = (*self._of_groups, name)
+            self._offsets = with_offsets(self._offsets, self.outside.live(load(log.batches)))
+        if name not in self.outside.touched:
+            return
         self.observed = logged(self.observed, name, log)
         for partition, got in self._reads:
             if partition == name:

@@ -76,7 +76,8 @@ class ProxyServer(Server):
         elif isinstance(output, Forward):
             self._upstreams[output.connection].put(output.data)
         elif isinstance(output, HangUp):
-            self._upstreams.pop(output.connection).end()
+            if output.connection in self._upstreams:  # unless the broker has ended it
+                self._upstreams.pop(output.connection).end()
         else:
             super()._carry_out(output)
 

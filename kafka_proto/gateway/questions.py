@@ -17,9 +17,11 @@ from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.proxy import ProxyHost
 from kafka_proto.requests import partition_index, topic_of
 
+TELLS_GROUP = 8
+"""From this version on OffsetFetch says of which group an answer is."""
 NEWEST_ASKED: Mapping[int, int] = {
     apis.API_VERSIONS: 4, apis.METADATA: 12, apis.LIST_OFFSETS: 6, apis.FETCH: 12, apis.FIND_COORDINATOR: 4,
-    apis.DESCRIBE_TRANSACTIONS: 0,
+    apis.DESCRIBE_TRANSACTIONS: 0, apis.OFFSET_FETCH: TELLS_GROUP,
 }
 """Topics go by name in these versions."""
 LATEST, READ_COMMITTED, READ_UNCOMMITTED, OF_TRANSACTIONS = -1, 1, 0, 1
@@ -69,9 +71,12 @@ def after(proxy: ProxyHost) -> Iterator[Question | Pause]:
                     break
                 left -= 1
                 yield Pause()
-    if outside.touched:
+    if outside.touched or outside.groups:
         yield _question(proxy, apis.METADATA, {"topics": None})
-    for name in sorted(outside.touched):
+    if proxy.offer.ranges.get(apis.OFFSET_FETCH, (0, 0))[1] >= TELLS_GROUP:
+        yield from _offsets(proxy)
+    of_groups = outside.of_groups if outside.offsets else ()
+    for name in sorted({*outside.touched, *of_groups}):
         at, end = outside.starts.get(name, 0), -1
         while name not in outside.unread and at != end and outside.leaders.get(name, -1) >= 0:
             yield _question(proxy, apis.FETCH, {
@@ -82,6 +87,15 @@ def after(proxy: ProxyHost) -> Iterator[Question | Pause]:
             before_, (at, end) = at, outside.ends.get(name, (at, -1))
             if at == before_:
                 break
+
+
+def _offsets(proxy: ProxyHost) -> Iterator[Question]:
+    """Ask for the offsets of groups, one broker after the other until the group's coordinator is found."""
+    for group in sorted(proxy.outside.groups):
+        for node in sorted(proxy.outside.nodes):
+            if group not in proxy.outside.offsets:
+                yield _question(proxy, apis.OFFSET_FETCH, {
+                    "groups": ({"group_id": group, "topics": None},), "require_stable": False}, node)
 
 
 def _looked_up(proxy: ProxyHost, tid: str) -> Iterator[Question]:

@@ -24,14 +24,34 @@ from kafka_proto.requests import INTERNAL_TOPICS, topic_of
 ELSEWHERE = ""
 """The lifeline of what is neither a client's nor a broker's."""
 RESERVED = "environment"
-SORTS: Mapping[str, str] = {
-    "crash": "crash", "shut_down": "crash", "pause": "pause", "partition": "partition", "elect": "elect",
-    "slow_disk": "fault", "delay": "delay", "drop": "drop", "lose": "drop", "duplicate": "duplicate", "answer": "fault",
+
+
+@attrs.frozen
+class ShownFault:
+    """A kind of fault as people see it: what it and its end are called, the sorts of both steps, what the end does."""
+
+    word: str
+    undo: str
+    sort: str
+    mending: str = "heal"
+    mended: str = ""
+
+
+FAULTS: Mapping[str, ShownFault] = {
+    "delay": ShownFault("Hold the next", "Do not hold the next", "delay"),
+    "drop": ShownFault("Drop the next", "Do not drop the next", "drop"),
+    "lose": ShownFault("Lose the answer to the next", "Do not lose the answer to the next", "drop"),
+    "duplicate": ShownFault("Duplicate the next", "Do not duplicate the next", "duplicate"),
+    "answer": ShownFault("", "", "fault"),
+    "crash": ShownFault("Crash", "Start", "crash", "restart", "starts"),
+    "shut_down": ShownFault("Shut down", "Start", "crash", "restart", "starts"),
+    "pause": ShownFault("Pause", "Resume", "pause", "resume", "goes on"),
+    "partition": ShownFault("Partition", "Heal", "partition", "heal", "is heard again"),
+    "slow_disk": ShownFault(
+        "Slow the disk of", "Mend the disk of", "slow_disk", "fast_disk", "writes to its disk again"),
+    "elect": ShownFault("Elect", "", "elect"),
 }
-MENDINGS: Mapping[str, str] = {
-    "slow_disk": "resume", "crash": "restart", "shut_down": "restart", "pause": "resume", "partition": "heal"}
-MENDED = {"slow_disk": "writes to its disk again", "crash": "starts", "shut_down": "starts", "pause": "goes on",
-          "partition": "is heard again"}
+"""The page offers them in this order; `answer` would have to say which error."""
 Waiting = Mapping[int, tuple[str | None, tuple[WireRequest, ...]]]
 """By connection: the id of its client, and its requests that are not answered."""
 
@@ -182,7 +202,7 @@ class TakenInput:
             if fault.other:
                 yield f"b{fault.broker} and b{fault.other} hear each other again"
             else:
-                yield f"b{fault.broker} {MENDED[fault.kind]}"
+                yield f"b{fault.broker} {FAULTS[fault.kind].mended}"
 
     def _elected(self) -> Iterator[str]:
         """Yield the partitions whose leader or ISR changed; internal ones where the leader did."""
@@ -198,9 +218,9 @@ class TakenInput:
 
     def _sort(self) -> str:
         if isinstance(self.given, Injected):
-            return SORTS.get(self.given.kind, "fault")
+            return FAULTS[self.given.kind].sort
         over = self._over()
-        return MENDINGS[over[0].kind] if over else "heal" if isinstance(self.given, inputs.Ended) else ""
+        return FAULTS[over[0].kind].mending if over else "heal" if isinstance(self.given, inputs.Ended) else ""
 
     def _gates(self) -> dict[str, Gate]:
         """Return the brokers that are down, paused or cut off."""

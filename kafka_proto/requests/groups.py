@@ -123,6 +123,8 @@ class OffsetCommitRequest:
     group_instance_id: str | None = None
     leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
     metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+    topic_id: bytes | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of the partition's topic, where the log of offsets has it (from 4.1)."""
 
 
 @attrs.frozen
@@ -146,6 +148,7 @@ class TxnOffsetCommitRequest:
     group_instance_id: str | None = None
     leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
     metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+    topic_id: bytes | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen

@@ -38,7 +38,7 @@ def test_a_plain_session_is_silent_and_replays_without_brokers() -> None:
     read = clients.one(app.me, offer.FETCH, 12, fetched(0, level=1))["responses"][0]["partitions"][0]
     assert (read["last_stable_offset"], len(read["aborted_transactions"])) == (6, 1)
     assert (proxy.over(), len(proxy.proxy.observed.ledgers["t-0"].ended)) == ({}, 3)
-    assert proxy.proxy.unjudged() == ("P10 is not judged: groups' offsets are in a topic that is not read",)
+    assert proxy.proxy.unjudged() == ()
     trail = proxy.recording.trail()
     runs = [replay_plain(trail, Recorder()) for _ in range(2)]
     assert runs[0].verdict.ok and runs[0].digest == runs[1].digest
@@ -58,6 +58,38 @@ def test_a_late_end_is_found_from_the_wire_alone() -> None:
     assert proxy.over() == {"MarkerAttribution": "the COMMIT of t-0 at offset 3 was caused by app#1, but ends offset 2 "
                                                  "of app#3"}
     assert replay_plain(proxy.recording.trail()).verdict.violated == "MarkerAttribution"
+
+
+def test_an_offset_that_its_coordinator_tells_otherwise_violates_p10() -> None:
+    """Commits with and without a transaction are judged, those of groups that others used are not."""
+    proxy, clients = before_brokers()
+    app, topics = Producer(clients), ({"name": "t", "partitions": ({
+        "partition_index": 0, "committed_offset": 7, "committed_leader_epoch": -1, "committed_metadata": "x"},)},)
+    mine, others = clients.connect(), Talk(proxy.brokers)
+    commit = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
+              "retention_time": -1, "topics": topics}
+    clients.one(mine, offer.OFFSET_COMMIT, 8, commit)
+    others.one(others.connect(), offer.OFFSET_COMMIT, 8, {**commit, "group_id": "others"})
+    for committed in (True, False):
+        clients.one(app.me, offer.TXN_OFFSET_COMMIT, 5, {
+            "transactional_id": "app", "group_id": "g", **app.owner, "generation_id": -1, "member_id": "",
+            "group_instance_id": None, "topics": ({"name": "t", "partitions": (
+                {"partition_index": 1, "committed_offset": 3 + committed, "committed_leader_epoch": -1,
+                 "committed_metadata": ""},)},)})
+        app.end(committed)
+    assert (proxy.over(), proxy.proxy.unjudged()) == ({}, ())
+    told = proxy.proxy.outside.offsets["g"]
+    assert {key[1]: at.offset for key, at in told.items()} == {"t-0": 7, "t-1": 4}
+
+    def older(api: int, fields: dict[str, Any]) -> None:
+        for group in fields.get("groups", ()) if api == offer.OFFSET_FETCH else ():
+            group["topics"][0]["partitions"][0]["committed_offset"] -= 1
+
+    proxy, clients = before_brokers()
+    clients.one(clients.connect(), offer.OFFSET_COMMIT, 8, commit)
+    proxy.change = older
+    assert proxy.over() == {"OffsetsOfTheLog": "the offset of g in t-0 is 6, the last committed one is 7"}
+    assert replay_plain(proxy.recording.trail()).verdict.violated == "OffsetsOfTheLog"
 
 
 def test_what_is_given_up_is_taken_late_and_what_comes_twice_is_answered_once() -> None:

@@ -218,12 +218,12 @@ def test_what_no_member_says_is_an_invalid_request(wrong: dict[str, Any]) -> Non
     assert error(Group(talk()).ask("a", **{**said, **wrong})) == "INVALID_REQUEST"
 
 
-def test_a_group_is_of_one_protocol_as_long_as_it_has_members() -> None:
-    """Classic members are refused by a consumer group, and the reverse; when all have left, either may begin."""
+def test_members_of_other_types_are_refused() -> None:
+    """Others than consumers do not mix with consumer groups, which are not described as classic ones."""
     group = Group(talk())
     group.join("a")
     join = {"group_id": "g", "session_timeout": 10_000, "rebalance_timeout": 10_000, "member_id": "",
-            "protocol_type": "consumer", "protocols": ({"name": "range", "metadata": b""},)}
+            "protocol_type": "connect", "protocols": ({"name": "range", "metadata": b""},)}
     classic = group.clients.one(group.here, offer.JOIN_GROUP, 3, join)
     assert error(classic) == "INCONSISTENT_GROUP_PROTOCOL"
     listed = group.clients.one(group.here, offer.LIST_GROUPS, 5, {"types_filter": ("consumer",)})["groups"]
@@ -234,9 +234,31 @@ def test_a_group_is_of_one_protocol_as_long_as_it_has_members() -> None:
     assert error(deleted) == "NON_EMPTY_GROUP"
     group.ask("a", member_epoch=-1)
     assert error(group.clients.one(group.here, offer.JOIN_GROUP, 3, join)) == "NONE"
-    assert error(group.ask("a", member_epoch=0, rebalance_timeout=5, topic_partitions=(), subscribed_topic_names=(
-        "t",))) == "GROUP_ID_NOT_FOUND"
+    refused = group.ask("a", member_epoch=0, rebalance_timeout=5, topic_partitions=(), subscribed_topic_names=("t",))
+    assert (error(refused), refused["error_message"]) == ("GROUP_ID_NOT_FOUND", "Group g is not a consumer group.")
     assert error(group.described()) == "GROUP_ID_NOT_FOUND"
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_group_whose_members_have_left_changes_its_protocol_and_keeps_its_offsets(brokers: int) -> None:
+    """Classic, of consumers, classic again; each time the next coordinator finds it as it is."""
+    kafka = pytest.importorskip("confluent_kafka")
+    with KafkaCluster({"t": 1}, brokers=brokers) as cluster:
+        servers = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+        producer = kafka.Producer(servers)
+        for index in range(9):
+            producer.produce("t", str(index).encode())
+        assert producer.flush(20) == 0
+        for turn, protocol in enumerate(("classic", "consumer", "classic")):
+            consumer = kafka.Consumer({**servers, "group.id": "g", "group.protocol": protocol,
+                                       "auto.offset.reset": "earliest", "enable.auto.commit": False})
+            consumer.subscribe(["t"])
+            read = [message.value() for message in consumer.consume(3, timeout=20)]
+            assert read == [str(3 * turn + index).encode() for index in range(3)]
+            consumer.commit(offsets=[kafka.TopicPartition("t", 0, 3 * turn + 3)], asynchronous=False)
+            consumer.close()
+            cluster.elect(OFFSETS)
+        assert cluster.verdict() is None
 
 
 def test_two_consumers_of_librdkafka_share_a_topic() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ pytest.importorskip("hypercorn", reason="needs the extra `demo`")
 
 from support.commands.command_line import wait_until
 from support.gateway.scripted_client import Scripted
-from support.gateway.serve_process import serving
+from support.gateway.serve_process import live
 
 from harness.model import Refusal
 from harness.record import read_trail
@@ -60,19 +59,11 @@ class Page:
         return self.session()
 
 
-@contextmanager
-def live(*options: str, folder: Path) -> Iterator[tuple[Page, str]]:
-    with serving("t=2", "--page", "0", *options, folder=folder) as (servers, process):
-        assert process.stdout is not None
-        words = process.stdout.readline().split()
-        assert words[:4] == ["the", "page", "is", "at"]
-        yield Page(words[4]), servers
-
-
 def test_what_clients_do_is_shown_and_a_request_is_held_from_the_page(tmp_path: Path) -> None:
     """Its step waits as a message in flight, and goes on with its release; the trail has both faults."""
     trail = tmp_path / "live.trail.jsonl"
-    with live("--trail", str(trail), folder=tmp_path) as (page, servers), Scripted(servers) as producer:
+    with live("t=2", "--trail", str(trail), folder=tmp_path) as (address, servers), Scripted(servers) as producer:
+        page = Page(address)
         producer.init()
         assert producer.write(0, b"one") == 0
         shown = page.until(lambda now: any(step["action"] == "Produce" for step in now["steps"]))
@@ -97,10 +88,11 @@ def test_what_clients_do_is_shown_and_a_request_is_held_from_the_page(tmp_path: 
 
 def test_brokers_crash_and_start_leaders_change_and_links_are_cut_from_the_page(tmp_path: Path) -> None:
     """Each deed is offered while it is possible, and what it did stands on the broker's lifeline."""
-    with live("--brokers", "3", folder=tmp_path) as (page, servers), Scripted(servers) as producer:
+    with live("t=2", "--brokers", "3", folder=tmp_path) as (address, servers), Scripted(servers) as producer:
+        page = Page(address)
         producer.init()
         deeds = page.labels()
-        assert {"Crash b2", "Shut down b1", "Pause b3", "Partition b1 b2", "Elect t-0"} <= set(deeds)
+        assert {"Crash b2", "Shut down b1", "Pause b3", "Partition b1 b2", "Partition b2", "Elect t-0"} <= set(deeds)
         page.post("take", label="Crash b2")
         shown = page.until(lambda now: now["present"]["gates"].get("b2", {}).get("status") == "down")
         assert shown["steps"][-1]["sort"] == "crash" or any(step["sort"] == "crash" for step in shown["steps"])
@@ -119,7 +111,8 @@ def test_brokers_crash_and_start_leaders_change_and_links_are_cut_from_the_page(
 
 def test_going_back_lets_what_comes_wait(tmp_path: Path) -> None:
     """At an earlier step the page stays there; forward to the end it goes on with what clients did meanwhile."""
-    with live(folder=tmp_path) as (page, servers), Scripted(servers) as producer:
+    with live("t=2", folder=tmp_path) as (address, servers), Scripted(servers) as producer:
+        page = Page(address)
         producer.init()
         page.until(lambda now: any(step["action"] == "InitProducerId" for step in now["steps"]))
         page.post("rewind", to=1)

@@ -22,8 +22,6 @@ from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway.cluster import KafkaCluster, KafkaProxy
 from kafka_proto.gateway.command import proxy
 
-UNJUDGED = "P10 is not judged: groups' offsets are in a topic that is not read"
-
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, list[str], list[str]]:
     """End the command, and return its exit code, what it prints then, and what is on stderr."""
@@ -50,7 +48,7 @@ def test_a_client_does_through_a_proxy_what_it_does_without(client: str, tmp_pat
         path = tmp_path / "session.trail.jsonl"
         before.write_trail(path)
         assert ({name: error for name, error in found.items() if error}, before.verdict()) == ({}, None)
-        assert before.unjudged() == (UNJUDGED,)
+        assert before.unjudged() == ()
     run = replay_plain(read_trail(path), Recorder(keep=False))
     assert run.verdict.ok and run.digest is not None
     assert run.digest in call("replay", path).out, "another process, without the brokers"
@@ -74,9 +72,44 @@ def test_a_late_end_leaves_a_trail_that_replays_without_client_and_brokers(tmp_p
         1, ["b1 is node 1, 127.0.0.1:N", "b2 is node 2, 127.0.0.1:N"])
     assert lines[1:] == [
         "MarkerAttribution is violated: the COMMIT of t-0 at offset 3 was caused by app#1, but ends offset 2 of app#3",
-        UNJUDGED, "kafka-proto replay out/proxy.trail.jsonl"]
+        "kafka-proto replay out/proxy.trail.jsonl"]
     replayed = call("replay", tmp_path / "out" / "proxy.trail.jsonl")
     assert replayed.code == 1 and "MarkerAttribution" in replayed.out
+
+
+def test_replicated_brokers_behind_a_proxy_change_leaders_while_a_client_writes(tmp_path: Path) -> None:
+    """An upstream broker crashes, another is elected: clients are told the proxy's addresses, and nothing is lost."""
+    confluent_kafka = pytest.importorskip("confluent_kafka", reason="needs the extra `clients`")
+    with KafkaCluster({"t": 3}, brokers=3, min_insync_replicas=2) as behind, KafkaProxy(
+            behind.bootstrap_servers.split(",")[2]) as before:
+        own = {"bootstrap.servers": before.bootstrap_servers, "log_level": 0, "socket.timeout.ms": 3000}
+        producer = confluent_kafka.Producer({**own, "transactional.id": "app"})
+        producer.init_transactions(PATIENCE_S)
+        doings = iter((lambda: behind.elect("t-0"), lambda: behind.crash("b2", for_ms=1000), lambda: behind.elect(),
+                       lambda: before.lose("EndTxn"), lambda: before.crash("b3", for_ms=500)))
+        for turn in range(10):
+            producer.begin_transaction()
+            for partition in range(3):
+                producer.produce("t", b"%d" % turn, partition=partition)
+            if turn % 2:
+                next(doings)()
+            producer.send_offsets_to_transaction(
+                [confluent_kafka.TopicPartition("t", 0, turn)],
+                confluent_kafka.Consumer({**own, "group.id": "g"}).consumer_group_metadata(), PATIENCE_S)
+            producer.commit_transaction(PATIENCE_S)
+        reader = confluent_kafka.Consumer({**own, "group.id": "r", "isolation.level": "read_committed",
+                                           "auto.offset.reset": "earliest"})
+        reader.subscribe(["t"])
+        found: list[bytes] = []
+        wait_until(lambda: found.extend(each.value() for each in reader.consume(100, 0.5)) or len(found) == 30)
+        told = {f"{each.host}:{each.port}" for each in reader.list_topics(timeout=PATIENCE_S).brokers.values()}
+        reader.close()
+        assert told == {*before.bootstrap_servers.split(",")}
+        path = tmp_path / "session.trail.jsonl"
+        before.write_trail(path)
+        assert (before.verdict(), before.unjudged(), behind.verdict()) == (None, (), None)
+    assert sorted(found) == sorted(b"%d" % turn for turn in range(10) for _ in range(3))
+    assert replay_plain(read_trail(path), Recorder(keep=False)).verdict.ok
 
 
 def test_verbs_come_as_lines_and_from_python() -> None:

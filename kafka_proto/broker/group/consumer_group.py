@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 from kafka_proto.broker.group import assignors
 from kafka_proto.broker.group.assignors import Assignment, Partitions
 from kafka_proto.errors import Error
@@ -40,6 +40,14 @@ class MemberState(StrEnum):
 
 
 @attrs.frozen
+class ClassicMember:
+    """What a member that speaks the classic protocol said when it joined."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+@attrs.frozen
 class ConsumerMember:
     """A member: what it subscribes to, what it may have, and what it is to give up."""
 
@@ -56,7 +64,13 @@ class ConsumerMember:
     assigned: Partitions = ()
     revoking: Partitions = ()
     revoked_until: int | None = None
-    """When it has to have given them up."""
+    """When it has to have given them up, or to have joined again."""
+    classic: ClassicMember | None = attrs.field(default=None, metadata=absent_if_none())
+    """Set for a member that speaks the classic protocol (`migration`)."""
+
+    @property
+    def session_ms(self) -> int:
+        return SESSION_MS if self.classic is None else self.classic.session_timeout_ms
 
     def topics(self, there: Mapping[str, int]) -> tuple[str, ...]:
         """Return the topics that it subscribes to, of those that there are."""
@@ -117,8 +131,8 @@ def heartbeat(
         return before, ConsumerGroupHeartbeatResponse(*wrong)
     if request.member_epoch in (LEAVES, COMES_BACK):
         return _leave(before, request)
-    after, member = _subscribed(before, request, topics, now)
-    member = _reconciled(after, request.member_id, member, request.owned, now)
+    after, member = subscribed(before, request, topics, now)
+    member = reconciled(after, request.member_id, member, request.owned, now)
     was = before.members.get(request.member_id)
     is_full = request.member_epoch == JOINS or (
         request.rebalance_timeout_ms != -1 and request.owned is not None
@@ -209,7 +223,7 @@ def without(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
     return attrs.evolve(group, epoch=group.epoch + 1, members=group.members.without(member_id), targets=targets)
 
 
-def _subscribed(
+def subscribed(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, topics: Mapping[str, int], now: int
 ) -> tuple[ConsumerGroup, ConsumerMember]:
     """Return the group and the member with what it says of itself, and with targets for the group's epoch."""
@@ -250,7 +264,7 @@ def _target(group: ConsumerGroup, wanted: Mapping[str, tuple[str, ...]]) -> Assi
     return assignors.BY_NAME[group.assignor](order, wanted, group.topics, group.targets)
 
 
-def _reconciled(
+def reconciled(
     group: ConsumerGroup, member_id: str, member: ConsumerMember, owned: Partitions | None, now: int
 ) -> ConsumerMember:
     """Move a member towards its target as far as it can go now (`CurrentAssignmentBuilder`)."""
@@ -312,7 +326,7 @@ def stored(group: ConsumerGroup) -> ConsumerGroup:
 def loaded(group: ConsumerGroup, now: int) -> ConsumerGroup:
     """Return a stored group; all sessions begin anew, and so does the time of those that are to give something up."""
     return attrs.evolve(group, members=FrozenMap(
-        (known, attrs.evolve(m, silent_until=now + SESSION_MS,
+        (known, attrs.evolve(m, silent_until=now + m.session_ms,
                              revoked_until=now + m.rebalance_timeout_ms if m.revoking else None))
         for known, m in group.members.items()))
 
@@ -328,11 +342,12 @@ def check_commit(group: ConsumerGroup, request: CommitRequest, transactional: bo
     member = group.members.get(request.member_id)
     if member is None:
         return Error.UNKNOWN_MEMBER_ID
-    if not transactional and request.version < FIRST_COMMIT:
+    if not transactional and member.classic is None and request.version < FIRST_COMMIT:
         return Error.UNSUPPORTED_VERSION
     if request.generation_id == member.epoch:
         return Error.NONE
-    return Error.ILLEGAL_GENERATION if transactional else Error.STALE_MEMBER_EPOCH
+    is_generation = transactional or member.classic is not None
+    return Error.ILLEGAL_GENERATION if is_generation else Error.STALE_MEMBER_EPOCH
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> Error:
@@ -342,4 +357,5 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) 
     member = group.members.get(member_id or "")
     if member is None:
         return Error.UNKNOWN_MEMBER_ID
-    return Error.NONE if member.epoch == member_epoch else Error.STALE_MEMBER_EPOCH
+    stale = Error.STALE_MEMBER_EPOCH if member.classic is None else Error.ILLEGAL_GENERATION
+    return Error.NONE if member.epoch == member_epoch else stale

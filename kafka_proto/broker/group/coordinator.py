@@ -43,6 +43,7 @@ class OffsetRecord:
     """What the client keeps with the offset."""
     transaction: str | None = attrs.field(default=None, metadata=absent_if_none())
     """The ghost: the application's transaction that it is part of."""
+    topic_id: bytes | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def key(self) -> Key:
@@ -175,6 +176,8 @@ class GroupMetadata:
 
     group_id: str
     group: ClassicGroup | ConsumerGroup | None
+    was_of_consumers: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of a tombstone: whether a consumer group is gone, whose records have other keys."""
 
     def __str__(self) -> str:
         if isinstance(self.group, ConsumerGroup):
@@ -187,7 +190,8 @@ def stored(group: ClassicGroup) -> ClassicGroup:
     """Return what is stored of a group that is stable or empty."""
     state = GroupState.STABLE if group.members else GroupState.EMPTY
     members = FrozenMap((known, _stored(member, group.protocol_name)) for known, member in group.members.items())
-    return ClassicGroup(state, group.generation, group.protocol_name, group.leader, members, group.order)
+    return ClassicGroup(state, group.generation, group.protocol_name, group.leader, members, group.order,
+                        protocol_type=group.protocol_type)
 
 
 def _stored(member: Member, protocol: str | None) -> Member:
@@ -239,6 +243,8 @@ class GroupDecisions:
     """What becomes of a group by offsets of a transaction, whether or not they are taken then."""
     after_deletion: Callable[[GroupCoordinator, GroupCoordinator], GroupCoordinator] = with_unused
     """What becomes of groups when offsets of deleted partitions go, by what is known before and after that."""
+    stores_new: bool = False
+    """Whether a group is stored that a member is about to join, and still has no generation (4.0)."""
 
 
 @attrs.frozen
@@ -267,7 +273,8 @@ class GroupCoordinator:
 
 def commit_batch(request: CommitRequest, now: int, transaction: str | None = None) -> RecordBatch:
     """Return the batch of the offsets log that a commit is; a transaction's has its producer's id, and no sequence."""
-    record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata)
+    record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata,
+                          topic_id=request.topic_id)
     if not isinstance(request, TxnOffsetCommitRequest):
         return RecordBatch((record,), timestamp=now)
     record = attrs.evolve(record, transaction=transaction)
@@ -280,13 +287,17 @@ def metadata_error(request: CommitRequest) -> Error:
     return Error.OFFSET_METADATA_TOO_LARGE if length > LONGEST_METADATA else Error.NONE
 
 
-def deletion_batch(keys: Iterable[Key], now: int, groups: Iterable[str] = ()) -> RecordBatch:
-    """Return the batch of the offsets log that deletes offsets, and groups: a tombstone for each.
+def deletion_batch(keys: Iterable[Key], now: int, gone: Iterable[GroupMetadata] = ()) -> RecordBatch:
+    """Return the batch of the offsets log that deletes offsets, and groups by their tombstones.
 
     `onPartitionsDeleted`, `cleanupGroupMetadata`.
     """
-    offsets, gone = (OffsetRecord(*key, None) for key in keys), (GroupMetadata(group_id, None) for group_id in groups)
-    return RecordBatch((*offsets, *gone), timestamp=now)
+    return RecordBatch((*(OffsetRecord(*key, None) for key in keys), *gone), timestamp=now)
+
+
+def tombstone(state: GroupCoordinator, group_id: str) -> GroupMetadata:
+    """Return the record by which a group is gone."""
+    return GroupMetadata(group_id, None, state.consumer(group_id) is not None or None)
 
 
 def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:

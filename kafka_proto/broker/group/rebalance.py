@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap, Value
+from harness.model import FrozenMap, Value, absent_if_none
 from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.errors import Error
 from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
@@ -67,15 +67,13 @@ class ClassicGroup:
     promised: FrozenMap[str, int] = FrozenMap()
     """Ids that were given out, each with the time until which its member may join."""
     rebalance_until: int = 0
+    protocol_type: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of its members, also when all have left."""
 
     @property
     def awaits_leader(self) -> bool:
         """Whether a rebalance has ended and the leader has not assigned yet."""
         return self.state is GroupState.COMPLETING_REBALANCE
-
-    @property
-    def protocol_type(self) -> str | None:
-        return next((member.join.protocol_type for member in self.members.values()), None)
 
     def member_of(self, instance: str) -> str | None:
         """Return the member that a static instance is now."""
@@ -158,7 +156,7 @@ def _join_known(group: ClassicGroup, request: JoinGroupRequest, token: Value, no
         left = ((known.joining, JoinGroupResponse(Error.UNKNOWN_MEMBER_ID, request.member_id)),)
     member = attrs.evolve(known, join=request, joining=token)
     group = attrs.evolve(group, members=group.members.set(request.member_id, member))
-    group, answers = _rebalance(group, now)
+    group, answers = begin(group, now)
     return group, left + answers
 
 
@@ -176,7 +174,7 @@ def _replace(group: ClassicGroup, former: str, request: JoinGroupRequest, fresh:
         fenced += ((known.syncing, SyncGroupResponse(Error.FENCED_INSTANCE_ID)),)
     member = Member(request, now + request.session_timeout_ms, known.assignment)
     members = group.members.without(former).set(fresh, member)
-    goes_on = group.state is GroupState.STABLE and _voted(members) == group.protocol_name
+    goes_on = group.state is GroupState.STABLE and voted(members) == group.protocol_name
     if not goes_on:
         members = members.set(fresh, attrs.evolve(member, joining=token))
     order = tuple(fresh if each == former else each for each in group.order)
@@ -187,7 +185,7 @@ def _replace(group: ClassicGroup, former: str, request: JoinGroupRequest, fresh:
         joined = (attrs.evolve(joined, skip_assignment=leader == fresh) if request.version >= 9
                   else attrs.evolve(joined, leader=former_leader, members=()))
         return group, (*fenced, (token, joined))
-    group, answers = _rebalance(group, now)
+    group, answers = begin(group, now)
     return group, fenced + answers
 
 
@@ -195,11 +193,11 @@ def _add(group: ClassicGroup, member_id: str, request: JoinGroupRequest, token: 
     member = Member(request, now + request.session_timeout_ms, joining=token)
     promised = group.promised.without(member_id) if member_id in group.promised else group.promised
     group = attrs.evolve(group, members=group.members.set(member_id, member), order=(*group.order, member_id),
-                         leader=group.leader or member_id, promised=promised)
-    return _rebalance(group, now)
+                         leader=group.leader or member_id, promised=promised, protocol_type=request.protocol_type)
+    return begin(group, now)
 
 
-def _rebalance(group: ClassicGroup, now: int) -> Step:
+def begin(group: ClassicGroup, now: int) -> Step:
     """Begin a rebalance unless one is under way, and complete it if no member is missing (`maybePrepareRebalance`)."""
     answers: Answers = ()
     if group.state is not GroupState.PREPARING_REBALANCE:
@@ -224,18 +222,19 @@ def _complete_join(group: ClassicGroup, now: int) -> Step:
     order = tuple(known for known in group.order if known not in gone)
     generation = group.generation + 1
     if not members:
-        return ClassicGroup(generation=generation, promised=group.promised), ()
+        return ClassicGroup(
+            generation=generation, promised=group.promised, protocol_type=group.protocol_type), ()
     leader = group.leader if group.leader in members and members[group.leader].joining is not None else next(
         (known for known in order if members[known].joining is not None), order[0])
     new = attrs.evolve(group, state=GroupState.COMPLETING_REBALANCE, generation=generation, order=order, leader=leader,
-                       members=members, protocol_name=_voted(members))
+                       members=members, protocol_name=voted(members))
     answers = tuple((m.joining, _joined(new, known)) for known, m in members.items() if m.joining is not None)
     rested = FrozenMap((known, attrs.evolve(m, joining=None, assignment=b"", silent_until=_renewed(m, now)))
                        for known, m in members.items())
     return attrs.evolve(new, members=rested), answers
 
 
-def _voted(members: FrozenMap[str, Member]) -> str:
+def voted(members: FrozenMap[str, Member]) -> str:
     """Return the protocol that most members prefer, of those that all know."""
     common = _common(members)
     votes = Counter(next(name for name, _ in m.join.protocols if name in common) for m in members.values())
@@ -301,7 +300,7 @@ def assigned(group: ClassicGroup, assignments: Assignments, now: int) -> Step:
 def not_assigned(group: ClassicGroup, error: Error, now: int) -> Step:
     """Tell all members that wait why nothing could be stored, and rebalance (`resetAndPropagateAssignmentError`)."""
     group, answers = _answer_syncs(group, lambda _: SyncGroupResponse(error), now)
-    group, more = _rebalance(group, now)
+    group, more = begin(group, now)
     return group, answers + more
 
 
@@ -312,14 +311,14 @@ def _answer_syncs(group: ClassicGroup, answer: Callable[[Member], SyncGroupRespo
     return attrs.evolve(group, members=group.members.update(rested)), answers
 
 
-def unloaded(group: ClassicGroup) -> Answers:
-    """Return what members are told that wait at a coordinator which is none any more (`onGroupUnloaded`)."""
+def unloaded(group: ClassicGroup, error: Error = Error.NOT_COORDINATOR) -> Answers:
+    """Return what members are told that wait, at a coordinator which is none any more (`onGroupUnloaded`)."""
     answers: Answers = ()
     for known, member in group.members.items():
         if member.joining is not None:
-            answers += ((member.joining, JoinGroupResponse(Error.NOT_COORDINATOR, known)),)
+            answers += ((member.joining, JoinGroupResponse(error, known)),)
         if member.syncing is not None:
-            answers += ((member.syncing, SyncGroupResponse(Error.NOT_COORDINATOR)),)
+            answers += ((member.syncing, SyncGroupResponse(error)),)
     return answers
 
 
@@ -369,7 +368,7 @@ def _without(group: ClassicGroup, member_id: str, now: int) -> Step:
     order = tuple(known for known in group.order if known != member_id)
     leader = (order[0] if order else "") if group.leader == member_id else group.leader
     group = attrs.evolve(group, members=group.members.without(member_id), order=order, leader=leader)
-    group, more = _rebalance(group, now)
+    group, more = begin(group, now)
     return group, answers + more
 
 

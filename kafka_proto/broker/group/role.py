@@ -13,11 +13,11 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
-from kafka_proto.broker.group import consumer_group, deletion, rebalance
+from kafka_proto.broker.group import consumer_group, deletion, migration, rebalance
 from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.group.commits import OffsetsRole, with_groups
 from kafka_proto.broker.group.consumer_group import ConsumerGroup
-from kafka_proto.broker.group.coordinator import AnyGroup, GroupMetadata
+from kafka_proto.broker.group.coordinator import AnyGroup, GroupCoordinator, GroupMetadata
 from kafka_proto.broker.group.rebalance import Assignments, ClassicGroup
 from kafka_proto.broker.group.settings import KAFKAS_GROUPS, GroupConfig
 from kafka_proto.broker.leader.role import MarkerAnswers
@@ -132,18 +132,27 @@ class GroupRole(OffsetsRole):
         groups, group_id = local[GROUPS].groups, request.group_id
         error = self.refused(local, request, makes_one=True)
         consumers = groups.consumer(group_id)
-        if error is Error.NONE and consumers is not None and consumers.members:
-            error = Error.INCONSISTENT_GROUP_PROTOCOL
+        if error is Error.NONE and consumers is not None and not rebalance.has_session(request, self.config):
+            error = Error.INVALID_SESSION_TIMEOUT
         if error is not Error.NONE:
             return self.reply(local, message, JoinGroupResponse(error, request.member_id))
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
+        if consumers is not None and consumers.members:
+            mixed, response = migration.join(consumers, request, fresh, self.topics, now(local))
+            if not request.member_id:
+                local = with_groups(local, attrs.evolve(groups, members=number))
+            return self.consumers(local, group_id, mixed, ((asker_of(message), response),))
         after, answers = rebalance.join(
             groups.classic(group_id), request, fresh, asker_of(message), now(local), self.config
         )
+        new = Effect(local)
         if not request.member_id and rebalance.has_session(request, self.config):  # not for an unknown member
-            local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
-        return self.moved(local, group_id, after, answers)
+            new = Effect(with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number)))
+            is_new = group_id not in groups.groups or consumers is not None
+            if is_new and self.version.group.stores_new:
+                new = new.then(self.store(new.local, ClassicGroup(), GroupStored(group_id, 0), groups))
+        return new.then(self.moved(new.local, group_id, after, answers))
 
     def sync_group(self, local: Local, message: Request, request: SyncGroupRequest) -> Effect:
         """Store what the leader assigns, and tell all members then."""
@@ -152,7 +161,10 @@ class GroupRole(OffsetsRole):
             error = Error.INCONSISTENT_GROUP_PROTOCOL
         if error is not Error.NONE:
             return self.reply(local, message, SyncGroupResponse(error))
-        token = asker_of(message)
+        token, consumers = asker_of(message), local[GROUPS].groups.consumer(request.group_id)
+        if consumers is not None and consumers.members:
+            mixed, response = migration.sync(consumers, request, now(local))
+            return self.consumers(local, request.group_id, mixed, ((token, response),))
         after, answers = rebalance.sync(local[GROUPS].groups.classic(request.group_id), request, token, now(local))
         effect = self.moved(local, request.group_id, after, answers)
         if not rebalance.assigns(after, request, token):
@@ -166,11 +178,16 @@ class GroupRole(OffsetsRole):
     ) -> Effect:
         """Let a member of a consumer group join, go on or leave; it is answered once what changes is stored."""
         groups, group_id = local[GROUPS].groups, request.group_id
-        error, before = self.refused(local, request, makes_one=True), groups.consumer(group_id)
-        if error is Error.NONE and groups.classic(group_id).members:
-            error = Error.GROUP_ID_NOT_FOUND
+        error, before, reason = self.refused(local, request, makes_one=True), groups.consumer(group_id), None
+        waiting: Answers = ()
+        if error is Error.NONE and (classic := groups.classic(group_id)).members:
+            waiting = rebalance.unloaded(classic, Error.REBALANCE_IN_PROGRESS)
+            joins = request.member_epoch == consumer_group.JOINS
+            before = migration.upgraded(classic, self.topics) if joins else None
+            if before is None:
+                error, reason = Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
         if error is not Error.NONE:
-            return self.reply(local, message, ConsumerGroupHeartbeatResponse(error))
+            return self.reply(local, message, ConsumerGroupHeartbeatResponse(error, reason))
         if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
             local = with_groups(local, attrs.evolve(groups, members=groups.members + 1))
             epoch = known(local, OFFSETS_PARTITION).leader_epoch
@@ -178,21 +195,32 @@ class GroupRole(OffsetsRole):
         after, response = consumer_group.heartbeat(before, request, self.topics, now(local))
         if response.error is not Error.NONE:
             return self.reply(local, message, response)
-        return self.consumers(local, group_id, after, ((asker_of(message), response),))
+        return self.consumers(local, group_id, after, ((asker_of(message), response), *waiting))
 
     def consumers(self, local: Local, group_id: str, after: ConsumerGroup, answers: Answers = ()) -> Effect:
         """Return the state with another consumer group; where more than times has changed it is stored first."""
         groups = local[GROUPS].groups
         before = groups.consumer(group_id)
+        if migration.is_classic_again(before, after):
+            classic = migration.downgraded(group_id, after)
+            again, more = rebalance.begin(classic, now(local))
+            local = with_groups(local, groups.with_members(group_id, again))
+            callback = GroupStored(group_id, classic.generation, answers=(*answers, *more))
+            return self.store(local, group.stored(classic), callback, groups)
         local = with_groups(local, groups.with_members(group_id, after))
         record = consumer_group.stored(after)
         if before is not None and consumer_group.stored(before) == record:
             return Effect(local, self.answers(answers))
-        return self.store(local, record, GroupStored(group_id, after.epoch, answers=answers))
+        return self.store(local, record, GroupStored(group_id, after.epoch, answers=answers), groups)
 
     def heartbeat(self, local: Local, message: Request, request: HeartbeatRequest) -> Effect:
         error = self.refused(local, request)
         if error is not Error.NONE:
+            return self.reply(local, message, HeartbeatResponse(error))
+        groups, who = local[GROUPS].groups, (request.member_id, request.group_instance_id)
+        if (consumers := groups.consumer(request.group_id)) is not None:
+            mixed, error = migration.heartbeat(consumers, *who, request.generation_id, now(local))
+            local = with_groups(local, groups.with_members(request.group_id, mixed))
             return self.reply(local, message, HeartbeatResponse(error))
         after, error = rebalance.heartbeat(
             local[GROUPS].groups.classic(request.group_id), request.member_id, request.group_instance_id,
@@ -206,12 +234,17 @@ class GroupRole(OffsetsRole):
         if error is not Error.NONE:
             return self.reply(local, message, LeaveGroupResponse(error))
         after, answers, left = local[GROUPS].groups.classic(request.group_id), rebalance.NO_ANSWERS, []
+        consumers = local[GROUPS].groups.consumer(request.group_id)
         for who in request.members:
-            after, error, more = rebalance.leave(after, who.member_id, who.group_instance_id, now(local))
-            answers += more
+            if consumers is not None:
+                consumers, error = migration.leave(consumers, who.member_id, who.group_instance_id)
+            else:
+                after, error, more = rebalance.leave(after, who.member_id, who.group_instance_id, now(local))
+                answers += more
             left.append(MemberResponse(who.member_id, who.group_instance_id, error))
         response = LeaveGroupResponse(Error.NONE, tuple(left)) if request.version >= 3 else LeaveGroupResponse(error)
-        effect = self.moved(local, request.group_id, after, answers)
+        effect = (self.moved(local, request.group_id, after, answers) if consumers is None
+                  else self.consumers(local, request.group_id, consumers))
         return effect.then(self.reply(effect.local, message, response))
 
     def moved(self, local: Local, group_id: str, after: ClassicGroup, answers: Answers) -> Effect:
@@ -234,11 +267,17 @@ class GroupRole(OffsetsRole):
         """Return the responses to members, each to the one that asked."""
         return tuple(asker.answered(self.name, response) for asker, response in answers)
 
-    def store(self, local: Local, stored: ClassicGroup | ConsumerGroup, callback: GroupStored) -> Effect:
-        """Append a group to the offsets log (`storeGroup`)."""
-        record = GroupMetadata(callback.group_id, stored)
+    def store(
+        self, local: Local, stored: ClassicGroup | ConsumerGroup, callback: GroupStored,
+        before: GroupCoordinator | None = None,
+    ) -> Effect:
+        """Append a group to the offsets log (`storeGroup`); with a tombstone of that of the other kind `before`."""
+        record, group_id = GroupMetadata(callback.group_id, stored), callback.group_id
+        former = None if before is None else before.groups.get(group_id)
+        changes = former is not None and isinstance(former, ConsumerGroup) != isinstance(stored, ConsumerGroup)
+        gone = (group.tombstone(before, group_id),) if before is not None and changes else ()
         end_offset = local[LEADER[OFFSETS_PARTITION]].log.log_end_offset
-        batch = RecordBatch((record,), base_offset=end_offset, timestamp=now(local))
+        batch = RecordBatch((*gone, record), base_offset=end_offset, timestamp=now(local))
         return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback, timeout_ms=COMMIT_TIMEOUT_MS),))
 
     def stored(self, local: Local, callback: GroupStored, error: Error) -> Effect:
@@ -290,7 +329,7 @@ class GroupRole(OffsetsRole):
         after = group.replayed(before, batch)
         kept = self.version.group.after_deletion(before, after).groups
         unused = tuple(group_id for group_id in after.groups if group_id not in kept)
-        joined = (group_id for group_id in unused if isinstance(
+        joined = (group.tombstone(before, group_id) for group_id in unused if isinstance(
             before.groups.get(group_id), ClassicGroup | ConsumerGroup))
         batch = group.deletion_batch(keys, now(local), joined)
         if not batch.records:
@@ -306,7 +345,7 @@ class GroupRole(OffsetsRole):
         if error is not Error.NONE:
             return self.reply(local, message, DeleteGroupResponse(error))
         batch = group.deletion_batch(
-            deletion.keys_of(groups, request.group_id), now(local), (request.group_id,))
+            deletion.keys_of(groups, request.group_id), now(local), (group.tombstone(groups, request.group_id),))
         return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, NO_GUARD)
 
     def offset_delete(self, local: Local, message: Request, request: OffsetDeleteRequest) -> Effect:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from harness.model import Local
+from harness.model import Local, Value
+from kafka_proto.broker.coordinator.transaction import TransactionRecord
 from kafka_proto.broker.parts import RECORDS, REPLICA, known
 from kafka_proto.errors import Error
 from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
@@ -56,7 +57,8 @@ def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
     if REPLICA[p] not in local:
         held = local[RECORDS[p]]
         return EpochCache(tuple(
-            (epoch, held.committed[place].base_offset if place < len(held.committed) else log.log_end_offset)
+            (epoch, batch_at(held.committed[place], place).base_offset if place < len(held.committed)
+             else log.log_end_offset)
             for epoch, place in held.epoch_starts or ((held.leader_epoch, 0),)), log.log_end_offset)
     state = local[REPLICA[p]]
     starts = tuple(_starts(state.log))
@@ -68,9 +70,7 @@ def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
 def _starts(entries: Sequence[ReplicaEntry]) -> Iterator[tuple[int, int]]:
     place = 0
     while place < len(entries):
-        batch = entries[place].value
-        assert isinstance(batch, RecordBatch)
-        yield entries[place].epoch, batch.base_offset
+        yield entries[place].epoch, batch_at(entries[place].value, place).base_offset
         place = bisect_right(entries, entries[place].epoch, lo=place, key=lambda entry: entry.epoch)
 
 
@@ -84,14 +84,30 @@ def check_epoch(local: Local, p: str, current: int | None) -> Error:
 
 def followed_log(local: Local, p: str) -> PartitionLog | None:
     """Return the log of a replica that follows, as readers see it; None where the broker has none (KIP-392)."""
-    if REPLICA[p] not in local:
-        return None
-    state, log = local[REPLICA[p]], EMPTY_LOG
-    for entry in state.log:
-        assert isinstance(entry.value, RecordBatch)
-        log = append(log, entry.value)
-    committed = state.log[:state.high_watermark]
-    return with_high_watermark(log, committed[-1].value.last_offset + 1) if committed else log
+    return held_log(local, p) if REPLICA[p] in local else None
+
+
+def held_log(local: Local, p: str) -> PartitionLog:
+    """Return the log of a partition as readers of a broker see it, whether it leads or follows."""
+    if REPLICA[p] in local:
+        values, committed = [entry.value for entry in local[REPLICA[p]].log], local[REPLICA[p]].high_watermark
+    else:
+        values = list(local[RECORDS[p]].committed) if RECORDS[p] in local else []
+        committed = len(values)
+    log, end = EMPTY_LOG, 0
+    for place, value in enumerate(values):
+        log = append(log, batch_at(value, place))
+        end = log.log_end_offset if place < committed else end
+    return with_high_watermark(log, end) if committed else log
+
+
+def batch_at(value: Value, place: int) -> RecordBatch:
+    """Return what is at a place of a log as a batch: an entry of the transaction log is one of a single record."""
+    if isinstance(value, TransactionRecord):
+        time = -1 if value.entry is None else value.entry.last_update_timestamp
+        return RecordBatch((value,), base_offset=place, timestamp=time)
+    assert isinstance(value, RecordBatch)
+    return value
 
 
 def diverges(epochs: EpochCache, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:

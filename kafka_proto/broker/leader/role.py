@@ -16,7 +16,7 @@ from kafka_proto.broker.ghosts import Cause
 from kafka_proto.broker.leader import fetching, verification
 from kafka_proto.broker.leader.admission import CheckedBatch, admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.broker.leader.appending import marker_of
-from kafka_proto.broker.leader.epochs import check_epoch, diverges, epochs_of, followed_log
+from kafka_proto.broker.leader.epochs import check_epoch, diverges, epochs_of, followed_log, held_log
 from kafka_proto.broker.messages import Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now
@@ -89,6 +89,7 @@ REFUSALS: dict[type, Callable[[Error], Value]] = {
     DescribeProducersRequest: DescribeProducersResponse, OffsetForLeaderEpochRequest: OffsetForLeaderEpochResponse,
 }
 """What is answered to requests about a partition that is not there, or is led by another broker."""
+READS = (ConsumerFetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest, DescribeProducersRequest)
 
 
 class PartitionLeader(Role):
@@ -123,6 +124,11 @@ class PartitionLeader(Role):
 
     def serves(self, local: Local, p: str) -> bool:
         return local[LEADER[p]].serves
+
+    def log(self, local: Local, p: str) -> PartitionLog:
+        """Return a log to read."""
+        log: PartitionLog = local[LEADER[p]].log
+        return log
 
     def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
         """Return the state with the log derived from its records, producers and transactions included (`rebuild`)."""
@@ -289,25 +295,25 @@ class PartitionLeader(Role):
         return self.checked(local, message, p, marker, CheckedBatch(error))
 
     def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
-        log = local[LEADER[request.partition]].log
+        log = self.log(local, request.partition)
         asks = request.current_leader_epoch is not None
         epochs = epochs_of(local, request.partition, self.name, log) if asks else None
         return self.reply(local, message, fetching.list_offsets(
             log, request, self.version.leader.check_time, self.record_times, epochs))
 
     def offset_for_leader_epoch(self, local: Local, message: Request, request: OffsetForLeaderEpochRequest) -> Effect:
-        epochs = epochs_of(local, request.partition, self.name, local[LEADER[request.partition]].log)
+        epochs = epochs_of(local, request.partition, self.name, self.log(local, request.partition))
         end = epochs.end_offset_for(request.leader_epoch)
         return self.reply(
             local, message, OffsetForLeaderEpochResponse(Error.NONE, end.leader_epoch, end.end_offset))
 
     def describe_producers(self, local: Local, message: Request, request: DescribeProducersRequest) -> Effect:
-        producers = local[LEADER[request.partition]].log.producers
+        producers = self.log(local, request.partition).producers
         return self.reply(local, message, DescribeProducersResponse(Error.NONE, producers))
 
     def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
         """Answer a fetch, or let it wait if there is nothing new (`DelayedFetch`)."""
-        return self.read(local, message, request, local[LEADER[request.partition]].log)
+        return self.read(local, message, request, self.log(local, request.partition))
 
     def read(
         self, local: Local, message: Request, request: ConsumerFetchRequest, log: PartitionLog
@@ -354,12 +360,26 @@ class TopicLeader(PartitionLeader):
         is_of_transactions = topic_of(p) == TRANSACTION_TOPIC  # to which clients do not write
         if isinstance(request, ProduceRequest) and is_of_transactions and exists(local, p):
             return self.produce(local, message, request)
+        if is_of_transactions and type(request) in READS and exists(local, p):
+            return self.read_transactions(local, message, request)
         if p in self.leaders and exists(local, p):
             return super().answered(local, message, request)
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
         if isinstance(request, ProduceRequest) and lacks_transactional_id(request):
             error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return self.reply(local, message, REFUSALS[type(request)](error))
+
+    def log(self, local: Local, p: str) -> PartitionLog:
+        return super().log(local, p) if p in self.partitions else held_log(local, p)
+
+    def read_transactions(self, local: Local, message: Request, request: Any) -> Effect | None:
+        """Answer a reader of the transaction log, whose writer is the coordinator."""
+        error = check_epoch(local, request.partition, getattr(request, "current_leader_epoch", None))
+        if error is Error.NONE and known(local, request.partition).leader != self.name:
+            error = Error.NOT_LEADER_OR_FOLLOWER
+        if error is not Error.NONE:
+            return self.reply(local, message, REFUSALS[type(request)](error))
+        return self.handlers[type(request)](local, message, request)
 
     def write_markers(self, local: Local, message: Request, request: WriteTxnMarkersRequest) -> Effect:
         """Append a transaction's markers, and answer once each partition has its own or refused it."""

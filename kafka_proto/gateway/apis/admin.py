@@ -22,7 +22,7 @@ from kafka_proto.gateway.apis.topics import misassigned, room
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import NO_ERROR, AskedBroker, Handling, at_once, code, each, named, number
-from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_name
+from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, Error, partition_name
 
 DEAD = "Dead"
 PREFERRED, UNCLEAN = 0, 1
@@ -120,7 +120,7 @@ def consumer_group_describe(here: AskedBroker, request: WireRequest) -> Fields:
         members = tuple({
             "member_id": known, "instance_id": member.instance_id, "member_epoch": member.epoch,
             "client_id": member.client_id, "client_host": CLIENT_HOST, "subscribed_topic_names": member.names,
-            "subscribed_topic_regex": member.regex, "member_type": CONSUMER_MEMBER,
+            "subscribed_topic_regex": member.regex, "member_type": CONSUMER_MEMBER if member.classic is None else 0,
             "assignment": {"topic_partitions": rows(here, member.assigned)},
             "target_assignment": {"topic_partitions": rows(here, group.targets.get(known, ()))},
         } for known, member in group.members.items())
@@ -180,6 +180,8 @@ def _refused(here: AskedBroker, topic: Fields) -> tuple[str, str | None]:
     before = here.partitions(name)
     if before == 0:
         return "UNKNOWN_TOPIC_OR_PARTITION", None
+    if name in INTERNAL_TOPICS:
+        return "INVALID_PARTITIONS", f"The brokers' own topic {name} keeps its partitions."
     if count == before:
         return "INVALID_PARTITIONS", f"Topic already has {before} partition(s)."
     if count < before:

@@ -75,27 +75,31 @@ def rows(here: AskedBroker, partitions: Iterable[str]) -> tuple[Fields, ...]:
 
 
 NO_EPOCH = -1
+STORES_TOPIC_IDS = "4.1"
+"""The first release whose log of offsets has them."""
 
 
 def offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group."""
     generation_id = request.message["generation_id_or_member_epoch"]
-    return _committed(requests.OffsetCommitRequest, request, generation_id=generation_id)
+    return _committed(here, requests.OffsetCommitRequest, request, generation_id=generation_id)
 
 
 def txn_offset_commit(here: AskedBroker, request: WireRequest) -> Handling:
     """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
-    return _committed(requests.TxnOffsetCommitRequest, request)
+    return _committed(here, requests.TxnOffsetCommitRequest, request)
 
 
-def _committed(kind: type, request: WireRequest, **more: Any) -> Handling:
+def _committed(here: AskedBroker, kind: type, request: WireRequest, **more: Any) -> Handling:
     """Commit each offset with its leader epoch and metadata, None if they are missing."""
+    ids = here.cluster.topic_ids if here.settings.release >= STORES_TOPIC_IDS else {}
 
     def one(topic: str, index: int, partition: Any) -> object:
+        topic_id = ids[topic].bytes if topic in ids else None
         epoch = partition.get("committed_leader_epoch", NO_EPOCH)
         return asking(kind, request, partition=named(topic, index), offset=partition["committed_offset"],
                       leader_epoch=None if epoch == NO_EPOCH else epoch,
-                      metadata=partition["committed_metadata"] or None, **more)
+                      metadata=partition["committed_metadata"] or None, topic_id=topic_id, **more)
 
     return {"topics": (yield from each(request.message["topics"], "partitions", one))}
 

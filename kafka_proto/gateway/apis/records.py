@@ -12,7 +12,7 @@ from harness.model import FrozenMap
 from kafka_proto import requests
 from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.broker.parts import METADATA
-from kafka_proto.gateway import records
+from kafka_proto.gateway import internal_records, records
 from kafka_proto.gateway.apis.fetch_sessions import Key, NoSuchSession, context_of, partitions_in, refused
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import CLEANUP, MAX_MESSAGE
@@ -22,6 +22,7 @@ from kafka_proto.gateway.context import (
     AskedBroker,
     Closing,
     Handling,
+    Refused,
     Waits,
     at_leader,
     code,
@@ -202,7 +203,7 @@ def _partition(
     out, kept = bytearray(), 0
     epochs = here.cluster.epochs(asked.partition, here.name)
     for batch in response.batches:
-        data = as_bytes(batch, epochs.at(batch.base_offset))
+        data = as_bytes(batch, epochs.at(batch.base_offset), here.settings.transaction_version)
         if len(out) + len(data) > bound and (out or not is_first):
             break
         out += data
@@ -222,11 +223,13 @@ def _partition(
     }, len(out)
 
 
-def as_bytes(batch: RecordBatch, leader_epoch: int) -> bytes:
-    """Return a batch of a log as a client reads it."""
+def as_bytes(batch: RecordBatch, leader_epoch: int, level: int = 0) -> bytes:
+    """Return a batch of a log as a client reads it, at a level of `transaction.version`."""
     if batch.marker is not None:
         return records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
                                     batch.coordinator_epoch, batch.base_offset, batch.timestamp, leader_epoch)
+    if not isinstance(batch.records[0], SentRecords):
+        return internal_records.write(batch, leader_epoch, level)
     return records.at_offset(data_of(batch), batch.base_offset, leader_epoch)
 
 
@@ -239,8 +242,8 @@ def data_of(batch: RecordBatch) -> bytes:
 
 def record_times(batch: RecordBatch) -> Iterator[int]:
     """Yield the time stamp of each record of a batch."""
-    if batch.marker is not None:
-        yield batch.timestamp
+    if batch.marker is not None or not isinstance(batch.records[0], SentRecords):
+        yield from (batch.timestamp,) * len(batch.records)
         return
     data = data_of(batch)
     header = records.read_header(data)
@@ -276,6 +279,12 @@ def offset_for_leader_epoch(here: AskedBroker, request: WireRequest) -> Handling
 
 def delete_records(here: AskedBroker, request: WireRequest) -> Handling:
     """Delete what is before an offset in each partition."""
-    one = at_leader(here, requests.DeleteRecordsResponse, lambda name, partition: requests.DeleteRecordsRequest(
+    of_clients = at_leader(here, requests.DeleteRecordsResponse, lambda name, partition: requests.DeleteRecordsRequest(
         request.version, name, partition["offset"]))
+
+    def one(topic: str, index: int, partition: Any) -> object:
+        if topic in requests.INTERNAL_TOPICS:
+            return Refused(requests.DeleteRecordsResponse(Error.INVALID_TOPIC_EXCEPTION))
+        return of_clients(topic, index, partition)
+
     return {"topics": (yield from each(request.message["topics"], "partitions", one))}

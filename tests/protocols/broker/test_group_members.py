@@ -130,7 +130,7 @@ def test_a_static_member_is_replaced_without_a_rebalance(members: Members) -> No
     assert members.synced(back.member_id, 1, group_instance_id="i").assignment == former.encode()
     assert members.beat(former, 1, "i") is E.FENCED_INSTANCE_ID
     assert [list(record.group.members) for record in metadata(members) if record.group] == [
-        [former], [back.member_id]]
+        [], [former], [back.member_id]]
     older = members.joined(instance="i", version=8)
     assert (older.error, older.leader, older.members) == (E.NONE, back.member_id, ()), "it does not assign (KAFKA-7728)"
 
@@ -349,7 +349,7 @@ def test_a_group_that_was_left_is_empty_for_the_next_coordinator() -> None:
     first, second = members.pair()
     members.leave(first, second)
     assert [record.group and (record.group.generation, len(record.group.members)) for record in metadata(members)] == [
-        (1, 1), (2, 2), (3, 0)]
+        (0, 0), (1, 1), (2, 2), (3, 0)]
     members.elect("b2")
     _, number = members.new()
     assert members.answer(number).generation_id == 4 and members.beat(first, 2) is E.UNKNOWN_MEMBER_ID

@@ -36,3 +36,13 @@ def serving(
             yield address, process
         finally:
             process.terminate()
+
+
+@contextmanager
+def live(*words: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Serve with a page, and yield the page's address and that of the brokers."""
+    with serving(*words, "--page", "0", folder=folder) as (servers, process):
+        assert process.stdout is not None
+        said = process.stdout.readline().split()
+        assert said[:4] == ["the", "page", "is", "at"]
+        yield said[4], servers

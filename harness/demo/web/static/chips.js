@@ -40,7 +40,8 @@ function words(one, place) {
   const message = one.message && present.in_flight.find((other) => other.id === one.message);
   let head = one.action;
   const isNamed = one.args?.includes(one.process) || !place.isShown(one.process);
-  let rest = `${isNamed ? "" : one.process}${one.args?.length ? `(${one.args.join(", ")})` : ""}`;
+  let rest = one.outside ? one.args.join(" ")
+    : `${isNamed ? "" : one.process}${one.args?.length ? `(${one.args.join(", ")})` : ""}`;
   if (message) {
     const others = present.in_flight.filter((other) => other.type === message.type && other !== message);
     head = message.type;

@@ -49,6 +49,8 @@ export const NAMES = {
   delay: "message held",
   release: "message released",
   reorder: "connection reopened",
+  slow_disk: "disk writes nothing",
+  fast_disk: "disk writes again",
   fault: "fault",
 };
 
@@ -68,6 +70,7 @@ const plus = (x, y, r) => `M${x - r} ${y}H${x + r}M${x} ${y - r}V${y + r}`;
 const right = (x, y, r) => `M${x - r * 0.6} ${y - r}L${x + r} ${y}L${x - r * 0.6} ${y + r}Z`;
 const bars = (x, y, r) => `M${x - r * 0.45} ${y - r}V${y + r}M${x + r * 0.45} ${y - r}V${y + r}`;
 const bolt = (x, y) => `M${x + 2} ${y - 5}L${x - 2.5} ${y + 0.5}H${x + 2.5}L${x - 2} ${y + 5}`;
+const disk = (x, y) => `M${x - 3} ${y - 2.5}a3 1.4 0 1 0 6 0a3 1.4 0 1 0 -6 0v5a3 1.4 0 0 0 6 0v-5`;
 const hands = (x, y) => `M${x} ${y - 4}V${y}L${x + 3} ${y + 1.5}`;
 
 function star(x, y, r) {
@@ -92,6 +95,7 @@ const FAULTS = {
   one_way: bolt,
   duplicate: (x, y) => `M${x - 3} ${y - 2}H${x + 3}M${x - 3} ${y + 2}H${x + 3}`,
   skew: hands,
+  slow_disk: disk,
   reorder: (x, y) => `M${x - 4} ${y - 2}L${x + 4} ${y + 2}M${x - 4} ${y + 2}L${x + 4} ${y - 2}`,
 };
 const heal = (x, y) => [ring(x, y, 7.5, "node heal"), path(plus(x, y, 4), "ink heal")];
@@ -109,6 +113,7 @@ const SIGNS = {
   resume: release,
   release,
   clock: (x, y) => [ring(x, y, 7.5, "node heal"), path(hands(x, y), "ink heal")],
+  fast_disk: (x, y) => [ring(x, y, 7.5, "node heal"), path(disk(x, y), "ink heal")],
 };
 
 /** Draw the sign of a sort of step. */
@@ -154,6 +159,7 @@ const STROKES = {
   help: "M5.5 6A2.5 2.5 0 1 1 8.6 8.4C8.2 8.6 8 9 8 9.8M8 12.2V12.6",
   fold: "M4 10L8 6L12 10",
   unfold: "M4 6L8 10L12 6",
+  disk: "M3 4.5a5 2 0 1 0 10 0a5 2 0 1 0 -10 0v7a5 2 0 0 0 10 0v-7",
   clock: "M8 2.5A5.5 5.5 0 1 0 8 13.5A5.5 5.5 0 1 0 8 2.5M8 5V8L10.5 9.5",
   plus: "M8 3V13M3 8H13",
   bolt: "M9.5 2.5L5 8.5H11L6.5 13.5",
@@ -177,9 +183,10 @@ const BADGES = {
   paused: bars(6, 6, 4),
   partitioned: bolt(6, 6),
   skew: hands(6, 6),
+  slow: disk(6, 6),
 };
 
-/** Draw the small mark on the head of a lifeline: down, paused, partitioned, skew. */
+/** Draw the small mark on the head of a lifeline: down, paused, partitioned, skew, slow. */
 export function badge(name) {
   return s("svg", { viewBox: "0 0 12 12", class: "badge", "aria-hidden": "true", focusable: "false" },
     s("path", { d: BADGES[name] }));

@@ -5,7 +5,7 @@ import { dialog } from "./float.js";
 import { badge, icon } from "./glyphs.js";
 import { ENVIRONMENT, hidden, hide, insert, move, ordered, shown, usual } from "./lanes.js";
 import { changed, store } from "./store.js";
-import { pick } from "./verbs.js";
+import { deedsOn, pick } from "./verbs.js";
 
 const box = document.getElementById("heads");
 const FAR = 6;
@@ -36,8 +36,9 @@ function head(name, isRoving) {
   const status = gate?.status && gate.status !== "up" ? gate.status : "";
   const cut = gate?.partitioned_from?.length ? `partitioned from ${gate.partitioned_from.join(", ")}` : "";
   const skew = gate?.skew && gate.skew !== 100 ? `clock at ${gate.skew} %` : "";
-  const notes = [kind, status, cut, skew].filter(Boolean).join("; ");
-  const marks = [status, cut && "partitioned", skew && "skew"].filter(Boolean);
+  const slow = deedsOn(name).some((one) => one.verb === "fast_disk") ? "disk writes nothing" : "";
+  const notes = [kind, status, cut, skew, slow].filter(Boolean).join("; ");
+  const marks = [status, cut && "partitioned", skew && "skew", slow && "slow"].filter(Boolean);
   const tight = place.isTight(name) ? "tight" : "";
   return h(
     "button",

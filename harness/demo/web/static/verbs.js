@@ -59,18 +59,20 @@ export function pick(name) {
   changed();
 }
 
-const ON_ACTOR = ["crash", "restart", "pause", "resume", "skew", "elect", "timer"];
+const ON_ACTOR = ["crash", "restart", "pause", "resume", "skew", "elect", "timer", "slow_disk", "fast_disk"];
+const ON_LINK = ["partition", "one_way", "heal"];
 
 /** Return what can be done to one actor now. */
 export function deedsOn(name) {
-  return enabled((one) => ON_ACTOR.includes(one.verb) && (one.actors?.includes(name) || one.process === name));
+  return enabled((one) => (ON_ACTOR.includes(one.verb) && (one.actors?.includes(name) || one.process === name))
+    || (ON_LINK.includes(one.verb) && one.actors?.join() === name));
 }
 
 /** Return what can be done to the link of two actors now. */
 export function deedsBetween(a, b) {
   return enabled(
     (one) =>
-      ["partition", "one_way", "heal"].includes(one.verb) && one.actors?.includes(a) && one.actors?.includes(b),
+      ON_LINK.includes(one.verb) && one.actors?.includes(a) && one.actors?.includes(b),
   );
 }
 

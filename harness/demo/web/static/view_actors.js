@@ -28,7 +28,7 @@ export function drawActors({ wide, high }) {
       h("span", { class: "count" }, cuts.length)),
     cuts.length > 0 && paged("cuts", cuts.map((one) => ({ ...one, key: one.label })), cutRows, drawCut,
       { label: "Links that are cut", tall: ROW }),
-    drawState(wide, below),
+    !store.session.is_recorded && drawState(wide, below),
   ];
 }
 
@@ -46,16 +46,20 @@ function drawActor({ name }, cell) {
   const status = gate?.status || "up";
   const deeds = deedsOn(name);
   const of = (...verbs) => deeds.filter((one) => verbs.includes(one.verb));
-  const groups = [
-    [status === "down" ? "Restart" : "Crash", of("crash", "restart")],
-    [status === "paused" ? "Resume" : "Pause", of("pause", "resume")],
-    ["Timer", of("timer")],
-    ["Elect", of("elect")],
-    ["Clock", of("skew")],
+  const [down, paused] = [status === "down", status === "paused"];
+  const has = (verb) => deeds.some((one) => one.verb === verb);
+  // Nothing but brokers can be hit where clients are real.
+  const groups = store.session.is_live && !deeds.length ? [] : [
+    [down ? "Restart" : "Crash", down ? "restart" : "crash", of("crash", "restart")],
+    [paused ? "Resume" : "Pause", paused ? "resume" : "pause", of("pause", "resume")],
+    ...(store.session.is_live ? [
+      [has("heal") ? "Heal" : "Cut off", "partition", of("partition", "heal")],
+      [has("fast_disk") ? "Mend disk" : "Slow disk", "slow_disk", of("slow_disk", "fast_disk")],
+    ] : [["Timer", "timer", of("timer")]]),
+    ["Elect", "elect", of("elect")],
+    ...(store.session.is_live ? [] : [["Clock", "skew", of("skew")]]),
   ];
   const why = store.present.not?.actors[name] || {};
-  const verbs = [status === "down" ? "restart" : "crash", status === "paused" ? "resume" : "pause", "timer", "elect",
-    "skew"];
   return h(
     "div",
     { class: store.lane === name ? "actor chosen" : "actor" },
@@ -64,11 +68,11 @@ function drawActor({ name }, cell) {
         store.lane = name;
         changed();
       } }, h("span", { class: `gate ${status}` }), h("span", { class: "actor-text" }, name)),
-    groups.map(([word, ways], n) => h(
+    groups.map(([word, verb, ways], n) => h(
       "button",
       { ...cell(n + 1), type: "button", class: "small", disabled: !ways.length, "data-deed": word,
         title: ways.length ? ways.map((one) => one.label).join("\n")
-          : `${word}: ${why[verbs[n]] || "not possible now"}`,
+          : `${word}: ${why[verb] || "not possible now"}`,
         onclick: (event) => several(event.currentTarget, word, ways) },
       word)),
   );

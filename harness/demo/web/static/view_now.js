@@ -17,9 +17,10 @@ const BESIDE = 148;
 const LINES = 9;
 const TITLE = 19;
 const TYPE = '600 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-const OF_REQUESTS = ["delay_request", "drop_request", "lose_request", "heal_request"];
+const OF_REQUESTS = ["delay_request", "drop_request", "lose_request", "duplicate_request", "heal_request"];
 const FAULTS = [
   ...OF_REQUESTS, "crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder",
+  "slow_disk", "fast_disk",
 ];
 /** Keys that take a step of the list. */
 export const DIGITS = 9;
@@ -155,5 +156,6 @@ function drawStep(one, cell, index) {
 }
 
 const SIGNS = { crash: "drop", pause: "hold", resume: "release", partition: "bolt", one_way: "bolt", heal: "plus",
-  restart: "plus", delay_request: "hold", drop_request: "drop", lose_request: "drop", heal_request: "plus",
+  restart: "plus", delay_request: "hold", drop_request: "drop", lose_request: "drop",
+  duplicate_request: "duplicate", heal_request: "plus", slow_disk: "disk", fast_disk: "disk",
   timer: "clock", skew: "clock", reorder: "reorder", elect: "star" };
