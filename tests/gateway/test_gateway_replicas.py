@@ -98,6 +98,8 @@ def test_all_replicas_crash_and_come_back_as_what_they_are_now(
     session.write(b"one")
     for broker in (2, 3, 1):
         crash(broker)
+    inject(session, session.faults + 1, "elect")
+    assert session.host.cluster.told(P).leader is None
     for broker in starts:
         start(broker)
     session.write(b"two")
