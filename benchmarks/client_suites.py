@@ -1,10 +1,12 @@
 """Clients' own test suites against the brokers of this project, or against others: what passes, fails, is skipped.
 
-    python benchmarks/client_suites.py NAME [--only PATTERN] [--against HOST:PORT] [--into FOLDER]
+    python benchmarks/client_suites.py NAME [--only PATTERN] [--brokers N] [--replays N] [--against HOST:PORT]
+        [--into FOLDER]
 
 `SUITES` names the suites. Sources come from where they are published, at a fixed commit, once; they are built, the
-brokers that the suite wants are started, and after it P1 to P11 are judged. It needs git, the extra `gateway`, and Go
-for kgo. The exit code is 1 if a test failed or a property is violated.
+brokers that the suite wants are started, and after it P1 to P11 are judged. It needs git, the extra `gateway`, Go for
+kgo, Java and Maven for Java's and Spark's. With `--replays` the session is replayed by so many processes, and the
+digests compared. The exit code is 1 if a test failed, a property is violated, or digests differ.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from client_sessions import replayed_elsewhere
 from measure import fail
 
 from kafka_proto.gateway.cluster import KafkaCluster
@@ -27,7 +30,9 @@ from kafka_proto.gateway.cluster import KafkaCluster
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE.parent / "tests/support/gateway/clients"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-REPORT = "report.xml"
+REPORT, TRAIL = "report.xml", "session.trail.jsonl"
+SPARK = "4.2.0"
+"""The newest release whose connector is published."""
 Outcomes = dict[str, str]
 """By test: how it ended."""
 
@@ -102,10 +107,10 @@ def in_venv(*packages: str) -> Callable[[Place], list[Sequence[str]]]:
     ]
 
 
-def copied_jars(place: Place, artifact: str) -> Sequence[str]:
-    """Return the command that gets the jars of a part of Kafka."""
+def copied_jars(place: Place, artifact: str, *others: str) -> Sequence[str]:
+    """Return the command that gets the jars of a part of Kafka, or as `others` say."""
     return ("mvn", "-q", "-B", "-f", str(PROGRAMS / "java/pom.xml"), "dependency:copy-dependencies",
-            "-DincludeScope=runtime", f"-Dartifact={artifact}", f"-DoutputDirectory={place.folder / 'libs'}")
+            "-DincludeScope=runtime", f"-Dartifact={artifact}", f"-DoutputDirectory={place.folder / 'libs'}", *others)
 
 
 def built_java(artifact: str, programs: str) -> Callable[[Place], list[Sequence[str]]]:
@@ -178,6 +183,17 @@ SUITES: Mapping[str, Suite] = {
                                place.servers, place.only),
         outcomes=of_go,
     ),
+    "spark": Suite(
+        build=lambda place: [
+            *in_venv("attrs", f"pyspark=={SPARK}")(place),
+            copied_jars(place, "spark-sql-kafka-0-10_2.13", "-Dgroup=org.apache.spark", f"-Drelease={SPARK}",
+                        "-DincludeArtifactIds=spark-sql-kafka-0-10_2.13,spark-token-provider-kafka-0-10_2.13,"
+                        "kafka-clients,commons-pool2")],
+        command=lambda place: (place.python, str(HERE / "spark_steps.py"), str(place.folder / "libs"), place.servers,
+                               place.only),
+        environment=lambda place: {"SPARK_LOCAL_IP": "127.0.0.1"},
+        outcomes=of_go,
+    ),
     "librdkafka": Suite(
         repository="https://github.com/confluentinc/librdkafka",
         commit="4c3b017c3de8d9c10de12b9eec0ea688e8d5787d",
@@ -238,10 +254,20 @@ def told(name: str, outcomes: Outcomes) -> None:
             print(f"  {kind}: {test}")
 
 
+def replays_equally(trail: Path, times: int) -> bool:
+    """Replay a session, each time in a process that hashes in another way, and say whether the digests are equal."""
+    digests = {replayed_elsewhere(trail, seed) for seed in range(times)}
+    if times:
+        print(f"{times} replays: {', '.join(map(str, digests))}")
+    return None not in digests and len(digests) <= 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=SUITES)
     parser.add_argument("--only", default="", metavar="PATTERN", help="tests to run, as -run of Go or -k of pytest")
+    parser.add_argument("--brokers", type=int, metavar="N", help="default: as the suite wants")
+    parser.add_argument("--replays", type=int, default=0, metavar="N")
     parser.add_argument("--against", metavar="HOST:PORT", help="another broker, in place of those of this project")
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="default out/suites/NAME")
     given = parser.parse_args()
@@ -252,13 +278,14 @@ def main() -> None:
         outcomes, verdict = run(suite, place), None
         told(given.name, outcomes)
     else:
-        with KafkaCluster(**suite.cluster) as cluster:
+        with KafkaCluster(**{**suite.cluster, **({"brokers": given.brokers} if given.brokers else {})}) as cluster:
             outcomes = run(suite, attrs.evolve(place, servers=cluster.bootstrap_servers))
         told(given.name, outcomes)
         verdict = cluster.verdict()
         print(verdict or "P1 to P11 hold")
-        print(cluster.write_trail(folder / "session.trail.jsonl"))
-    sys.exit(1 if verdict or not outcomes or FAILED in outcomes.values() else 0)
+        print(cluster.write_trail(folder / TRAIL))
+    is_equal = given.against is not None or replays_equally(folder / TRAIL, given.replays)
+    sys.exit(0 if is_equal and not verdict and outcomes and FAILED not in outcomes.values() else 1)
 
 
 if __name__ == "__main__":

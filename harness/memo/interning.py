@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from harness.model import State, Value, View, canonical_text
 from harness.model.improper import blamed
-from harness.model.long_text import LONG, Text, new_characters, text_in_parts
+from harness.model.long_text import LONG, LongTexts, Text, new_characters
 
 BYTES_PER_CHARACTER = 4
 """A canonical text and the value that it stands for; values share parts with each other."""
@@ -87,6 +87,7 @@ class SlotValues:
         self.index = {name: n for n, name in enumerate(self.slots)}
         self.values: list[list[Value]] = [[] for _ in self.slots]
         self.texts: list[list[Text]] = [[] for _ in self.slots]
+        self._long = [LongTexts() for _ in self.slots]
         self._ids: list[dict[Text, int]] = [{} for _ in self.slots]
         self._equal: list[dict[tuple[type, Value], int]] = [{} for _ in self.slots]
         self.derived_of: dict[int, dict[Callable[[Any], Any], Derived]] = {}
@@ -107,7 +108,7 @@ class SlotValues:
         try:
             text: Text = canonical_text(value) if isinstance(last, str) and len(last) <= LONG else ""
             if not text or len(text) > LONG:
-                text = text_in_parts(value)
+                text = self._long[slot].text(value)
         except TypeError as error:
             raise blamed(error, [(self.slots[slot], value)]) from None
         ids = self._ids[slot]
@@ -150,6 +151,7 @@ class SlotValues:
         """Forget every value: ids that were given before mean nothing any more."""
         for kept in (*self.values, *self.texts):
             kept.clear()
+        self._long = [LongTexts() for _ in self.slots]
         for ids, equal in zip(self._ids, self._equal, strict=True):
             ids.clear()
             equal.clear()

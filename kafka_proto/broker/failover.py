@@ -138,6 +138,9 @@ class FailoverController(ClusterController):
             local = local.put(PARTITION[p], attrs.evolve(before, quorum=q, eligible=before.eligible - failed))
             local, more = self.changed(local, p, q.isr - failed, failed)
             sent += more
+            after = local[PARTITION[p]]
+            if b in after.quorum.isr:  # as its last member, which it is as what it is now
+                local = local.put(PARTITION[p], attrs.evolve(after, quorum=let_in(after.quorum, (b,))))
         local, more = self.there_again(local, b)
         told = tuple(self.tell(p, local[PARTITION[p]].quorum, b) for p in self.partitions)
         return Turn("ReceiveBrokerRegistrationRequest", (b,), local, (*sent, *more, *told))
@@ -197,9 +200,15 @@ class FailoverController(ClusterController):
 
 def altered(q: Quorum, leader: str | None, isr: Isr) -> Quorum:
     """Return the state with a leader and an ISR: in a new leader epoch if the leader is another one (KAFKA-15021)."""
+    q = let_in(q, isr - q.isr)
     if leader != q.leader:
         return quorum.changed(q, leader, isr)
     if isr == q.isr:
         return q
     return attrs.evolve(q, isr=isr, partition_epoch=q.partition_epoch + 1,
                         last_isr=q.last_isr.set(str(q.leader_epoch), isr))
+
+
+def let_in(q: Quorum, brokers: Iterable[str]) -> Quorum:
+    """Note that the controller itself lets brokers be in the ISR, as what they are now."""
+    return attrs.evolve(q, entered=q.entered.update({b: q.broker_epochs[b] for b in sorted(brokers)}))

@@ -158,7 +158,7 @@ KIP_890_4_4 = attrs.evolve(KIP_890_4_2.changed(
     "kip-890/4.4",
     {
         "abort_fenced": end_txn.abort_fenced_rotating,
-        "recovered": loading.recovered_whole,
+        "recovered": loading.recovered_without_last_epoch,
         "end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True),
         "fence": init_producer_id.fence_at_last,
         "fence_timed_out": init_producer_id.fence_at_last,

@@ -149,16 +149,18 @@ class FailingBrokers(RunningActors):
         return self._quorum(p).leader or self._replicas[p][0]
 
     def elect(self, p: str) -> None:
-        """Let the next member of a partition's ISR lead it; a leader without others leads on in a new epoch."""
+        """Let the next member of a partition's ISR lead it; a leader without others leads on in a new epoch.
+
+        Where nobody leads, nobody may.
+        """
         if not self.is_replicated:
             (b,) = self.brokers
             broker = self._broker(b)
             assert isinstance(broker.log, LocalLog)
             self._keep(b, broker.log.elected(self._states[b], p))
             self._settle(())
-        else:
+        elif (leader := self._quorum(p).leader) is not None:
             isr = self.in_sync(p)
-            leader = self.leader(p)
             order = self._replicas[p]
             at = order.index(leader)
             nexts = [b for b in (*order[at + 1:], *order[:at]) if b in isr and b not in self.absent]

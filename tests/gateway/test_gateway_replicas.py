@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import attrs
@@ -70,6 +71,38 @@ def test_replicas_that_fail_and_come_back_are_silent() -> None:
         session.write(b"more")
         session.end(number)
         session.wait(1500)
+    assert session.problems == {}
+
+
+@pytest.mark.parametrize("starts", list(itertools.permutations((1, 2, 3))))
+@pytest.mark.parametrize(("release", "level"), [("3.9.2", 1), ("4.2.0", 2)])
+def test_all_replicas_crash_and_come_back_as_what_they_are_now(
+    release: str, level: int, starts: tuple[int, ...]
+) -> None:
+    """R6 is silent about the one that the controller lets lead again: the last of the ISR, or the last that led."""
+    session = Session(release=release, transaction_version=level, min_insync_replicas=2)
+    crashes: dict[int, int] = {}
+
+    def crash(broker: int) -> None:
+        session.begin("crash", broker)
+        crashes[broker] = session.faults
+        session.wait(1500)
+
+    def start(broker: int) -> None:
+        session.end(crashes[broker])
+        session.wait(1500)
+
+    for broker in (1, 2, 3):
+        crash(broker)
+        start(broker)
+    session.write(b"one")
+    for broker in (2, 3, 1):
+        crash(broker)
+    inject(session, session.faults + 1, "elect")
+    assert session.host.cluster.told(P).leader is None
+    for broker in starts:
+        start(broker)
+    session.write(b"two")
     assert session.problems == {}
 
 

@@ -27,7 +27,7 @@ from harness.model import (
     long_text,
 )
 from harness.model import values as values_module
-from harness.model.long_text import new_characters, text_in_parts
+from harness.model.long_text import LongTexts, new_characters
 
 
 class Colour(StrEnum):
@@ -153,11 +153,21 @@ def test_a_text_in_parts_is_the_canonical_text_and_depends_on_the_value_alone(va
     again = decode(encode(value), TYPES)
     with patch.object(long_text, "LONG", 10), patch.object(long_text, "SHORT", 3):
         values_module._REMEMBERED.clear()
-        text = text_in_parts(value)
-        assert text == text_in_parts(value) == text_in_parts(again)
+        texts = LongTexts()
+        text = texts.text(value)
+        assert text == texts.text(value) == texts.text(again) == LongTexts().text(again)
     assert str(text) == canonical_text(value)
     assert len(text) == len(str(text)) == new_characters(text, "")
     assert isinstance(text, str) or new_characters(text, text) == 0
+
+
+def test_what_is_long_and_stays_is_not_written_again() -> None:
+    """The text of the next value has the same objects as parts: a long session keeps one copy of what came."""
+    texts, kept = LongTexts(), Leaf(b"x" * 30_000)
+    one, other = texts.text((kept,)), texts.text((kept, Leaf(1)))
+    assert not isinstance(one, str) and not isinstance(other, str)
+    shared = [part for part in other.parts if any(part is known for known in one.parts)]
+    assert sum(map(len, shared)) > 40_000 and str(other) == canonical_text((kept, Leaf(1)))
 
 
 @given(values)

@@ -19,9 +19,9 @@ def recovered_without_ids(entry: TransactionMetadata) -> TransactionMetadata:
                         next_producer_id=NO_PRODUCER_ID)
 
 
-def recovered_whole(entry: TransactionMetadata) -> TransactionMetadata:
-    """Return an entry as the log has it where nothing is left out."""
-    return entry
+def recovered_without_last_epoch(entry: TransactionMetadata) -> TransactionMetadata:
+    """Return an entry as the log has it since 4.3: with these ids, but still without the last epoch (KAFKA-20357)."""
+    return attrs.evolve(entry, last_producer_epoch=NO_PRODUCER_EPOCH)
 
 
 def load(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Any
 
 import attrs
 
@@ -110,15 +111,20 @@ RELOADS = CoordinatorDeparture(
     "next producer id from the log", partial(switches_after, ("reload",)))
 
 
-@departure("ReloadWithoutLastEpoch", "a reload forgets the last epoch and other producer ids (KAFKA-20310): the log "
-           "has them, but they are not read")
-def reads_no_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
-    if at.event != "reload":
-        return said
-    known, entry = (None if one is None else attrs.evolve(
-        one, last_pepoch=NONE, previous_producer_id=NONE, next_producer_id=NONE,
-    ) for one in (said.known, said.entry))
+def _reloaded(said: DecidedEntry, **changes: Any) -> DecidedEntry:
+    known, entry = (None if one is None else attrs.evolve(one, **changes) for one in (said.known, said.entry))
     return attrs.evolve(said, known=known, entry=entry)
+
+
+@departure("ReloadWithoutLastEpoch", "a reload forgets the last epoch (KAFKA-20357): the log does not have it")
+def reads_no_last(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+    return _reloaded(said, last_pepoch=NONE) if at.event == "reload" else said
+
+
+@departure("ReloadWithoutIds", "a reload forgets the producer ids before and after (KAFKA-20310): the log has them, "
+           "but they are not read")
+def reads_no_ids(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+    return _reloaded(said, previous_producer_id=NONE, next_producer_id=NONE) if at.event == "reload" else said
 
 
 @departure("PendingFirst", "what is pending is said before what is wrong (KAFKA-18660)")
@@ -173,22 +179,23 @@ OVERFLOWS = CoordinatorDeparture(
     partial(fails_above, MAX_EPOCH - 1))
 ALL = (forgets_last, answers_at_once, waits_for_markers, has_no_partitions)
 FENCING = (FENCED_BEFORE, in_force)
-OLD = (*ALL, *FENCING, knows_no_fenced, reads_no_last)
-SINCE_4_1 = (*ALL, LAST, ONCE, pending_first, SWITCHES, knows_no_fenced, reads_no_last)
+RELOADED = (reads_no_last, reads_no_ids)
+OLD = (*ALL, *FENCING, knows_no_fenced, *RELOADED)
+SINCE_4_1 = (*ALL, LAST, ONCE, pending_first, SWITCHES, knows_no_fenced, *RELOADED)
 LEVEL_1 = (*ALL, *FENCING, pending_first, knows_no_fenced)
 BY_VERSION: Mapping[str, tuple[CoordinatorDeparture, ...]] = {
     "kip-98": OLD,
-    "kip-98/0.11": (*ALL, UNFENCED, *FENCING, knows_no_fenced, reads_no_last),
+    "kip-98/0.11": (*ALL, UNFENCED, *FENCING, knows_no_fenced, *RELOADED),
     "kip-360": OLD,
     "kip-890-part-1": OLD,
     "kip-890-part-1/3.6": OLD,
     "kip-890-part-1/3.7": OLD,
-    "kip-890": (*ALL, LAST, *FENCING, OVERFLOWS, TWICE, pending_first, SWITCHES, knows_no_fenced, reads_no_last),
+    "kip-890": (*ALL, LAST, *FENCING, OVERFLOWS, TWICE, pending_first, SWITCHES, knows_no_fenced, *RELOADED),
     "kip-890/4.1": SINCE_4_1,
     "kip-890/4.2": SINCE_4_1,
-    "kip-890/4.4": (*ALL, ONCE, ROTATES, pending_first, SWITCHES, RELOADS, knows_no_fenced),
-    **dict.fromkeys(("kip-890/level-1", "kip-890/4.1/level-1", "kip-890/4.2/level-1"), (*LEVEL_1, reads_no_last)),
-    "kip-890/4.4/level-1": LEVEL_1,
+    "kip-890/4.4": (*ALL, ONCE, ROTATES, pending_first, SWITCHES, RELOADS, knows_no_fenced, reads_no_last),
+    **dict.fromkeys(("kip-890/level-1", "kip-890/4.1/level-1", "kip-890/4.2/level-1"), (*LEVEL_1, *RELOADED)),
+    "kip-890/4.4/level-1": (*LEVEL_1, reads_no_last),
 }
 """What is expected of each version of a broker, by its name, in the order in which it is decided."""
 EVERY: Mapping[str, CoordinatorDeparture] = {one.name: one for known in BY_VERSION.values() for one in known}

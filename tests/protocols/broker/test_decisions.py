@@ -197,6 +197,17 @@ def test_kafka_20310_election_while_epochs_run_out(version: BrokerVersion, produ
     assert (known.state, known.producer_id, known.producer_epoch) == (TxnState.COMPLETE_COMMIT, producer_id, epoch)
 
 
+@pytest.mark.parametrize("version", [versions.KIP_890_4_2, versions.KIP_890_4_4])
+def test_kafka_20357_producer_that_goes_on_from_its_last_epoch_after_an_election(version: BrokerVersion) -> None:
+    """The log does not have the epoch before: who was not told the new one is fenced by the next coordinator."""
+    goes_on = requests.InitProducerIdRequest(5, "tid", 60_000, 0, 0)
+    node = begun(version)
+    ended = node.ask(requests.EndTxnRequest(5, "tid", 0, 0, False))
+    assert (ended.producer_epoch, node.ask(goes_on).producer_epoch) == (1, 1)
+    elected(node)
+    assert node.ask(goes_on).error is Error.PRODUCER_FENCED
+
+
 def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
     """Verified, then the marker, then the append: the guard went with the marker, and with a client's own append."""
     for version in (versions.KIP_890_PART_1, versions.KIP_890, versions.KIP_890_4_4):

@@ -43,7 +43,11 @@ func load(servers []string, seconds, seed, pause string) error {
 			}
 			counts["producers"]++
 		}
-		if err := drawn(cl, chance, counts); err != nil {
+		if err := cl.BeginTransaction(); err != nil { // the client has given its producer up, and needs another one
+			counts[kind(err)]++
+			cl.Close()
+			cl = nil
+		} else if err := drawn(cl, chance, counts); err != nil {
 			counts[kind(err)]++
 			if aborted(cl) {
 				counts["aborted after an error"]++
@@ -63,13 +67,10 @@ func load(servers []string, seconds, seed, pause string) error {
 	return err
 }
 
-// drawn runs one transaction.
+// drawn runs one transaction, which has begun.
 func drawn(cl *kgo.Client, chance *rand.Rand, counts map[string]int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	if err := cl.BeginTransaction(); err != nil {
-		return err
-	}
 	records, commits := 1+chance.Intn(3), chance.Intn(3) > 0
 	var first error
 	for range records {
