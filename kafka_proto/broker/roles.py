@@ -8,13 +8,17 @@ of it. See docs/inside/architecture.md, "A role of a broker".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from harness.model import Decided, Local, Message, Part, Turn, Value
 from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.errors import Error
+from kafka_proto.log import PartitionLog, beginning
+from kafka_proto.log.chunks import Chunks, LogStart, gone, section
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -32,10 +36,10 @@ class Append:
 
 @attrs.frozen
 class Await:
-    """A record that is in the log of a partition already, at a place, and what its commit sets off once more."""
+    """A batch that is in the log of a partition already, at an offset, and what its commit sets off once more."""
 
     partition: str
-    place: int
+    offset: int
     callback: Value
     timeout_ms: int | None = None
 
@@ -50,12 +54,14 @@ class Effect:
     awaits: tuple[Await, ...] = ()
     flush: bool | tuple[Part[Any], ...] = False
     """Whether what changed must be durable before anything leaves, even if nothing is appended."""
+    begins: tuple[tuple[str, Any], ...] = ()
+    """Partitions whose logs begin later from now on, each with what is derived from its log."""
 
     def then(self, following: Effect) -> Effect:
         """Return two effects as one, which are to be carried out in order; `following` begins with this one's state."""
         return Effect(
             following.local, self.sent + following.sent, self.appends + following.appends,
-            self.awaits + following.awaits, self.flush or following.flush,
+            self.awaits + following.awaits, self.flush or following.flush, self.begins + following.begins,
         )
 
 
@@ -92,7 +98,7 @@ class Role:
     def outcome(self, effect: Effect, action: str, *about: str) -> RoleStep:
         """Return an effect as a step of the broker, all of it durable before anything leaves."""
         return RoleStep(
-            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=action,
+            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, begins=effect.begins, action=action,
             who=(self.name, *about),
         )
 
@@ -127,8 +133,9 @@ class Role:
         """Say whether it has loaded a partition that the broker leads."""
         return True
 
-    def loaded(self, local: Local, p: str, records: Iterable[Any]) -> Local:
-        """Return the state in which it serves a partition with these records."""
+    def loaded(self, local: Local, p: str, records: Iterable[Any], start: Any = None) -> Local:
+        """Return the state in which it serves a partition with these records; `start` is what those made that are gone.
+        """
         return local
 
     def resigned(self, local: Local, p: str) -> Local:
@@ -158,6 +165,31 @@ class Role:
 def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
     """Return the role that each log partition belongs to."""
     return {p: role for role in roles for p in role.partitions}
+
+
+def kept(items: Sequence[Any], value: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
+    """Return the records that a log has, and what those made that it has forgotten."""
+    start = items.start.log if isinstance(items, Chunks) and items.start is not None else None
+    found = map(value, section(items, gone(items), len(items)))
+    return tuple([record for record in found if record is not None]), start
+
+
+def begun(items: T, log: PartitionLog, value: Callable[[Any], Any], instead: Callable[[Any], Any]) -> T | Chunks[Any]:
+    """Return the items of a log without those before the start of what is derived from them.
+
+    A log of a model keeps them: there only a checkpoint, which a crash may lose, says where it begins.
+    """
+    if not isinstance(items, Chunks):
+        return items
+    place = first = items.gone
+    for item in items.between(first, len(items)):
+        if (batch := value(item)) is not None and batch.last_offset >= log.log_start_offset:
+            break
+        place += 1
+    before = None if items.start is None else items.start.log
+    there = (batch for item in items.between(first, place) if (batch := value(item)) is not None)
+    start = LogStart(place, log.log_start_offset, beginning(before, there, log.log_start_offset))
+    return items.forget(start, instead)
 
 
 class Log:
@@ -193,22 +225,38 @@ class Log:
         """Let a request wait for a record, and return all that follows from it at once."""
         raise NotImplementedError
 
+    def begun(self, local: Local, p: str, log: Any) -> Effect:
+        """Forget what is before the start of a log, as its leader has it now."""
+        return Effect(local)
+
     def carried_out(self, effect: Effect) -> Effect:
         """Return an effect with its records appended, and all that follows from them at once."""
         done = Effect(effect.local, effect.sent, flush=effect.flush)
+        for p, log in effect.begins:
+            done = done.then(self.begun(done.local, p, log))
         for wanted in effect.appends:
             done = done.then(self.append(done.local, wanted))
         for awaited in effect.awaits:
             done = done.then(self.wait(done.local, awaited))
         return done
 
-    def loaded(self, local: Local, p: str, records: Sequence[Any], committed: int) -> Local:
+    def loaded(self, local: Local, p: str, items: Sequence[Any], committed: int) -> Local:
         """Return the state in which a role serves a partition that it loads at once."""
-        role = self.roles[p]
-        local = role.loaded(local, p, records)
-        for record in records[:committed]:
-            local = role.committed(local, p, record)
+        role, first = self.roles[p], gone(items)
+        records, start = kept(items, self.value)
+        local = role.loaded(local, p, records, start)
+        for record in map(self.value, section(items, first, committed)):
+            local = role.committed(local, p, record) if record is not None else local
         return local
+
+    @staticmethod
+    def value(item: Any) -> Any:
+        """Return the record of an item of a log, None if it is gone."""
+        return item
+
+    def place(self, items: Sequence[Any], offset: int) -> int:
+        """Return the place of the batch that begins at an offset, among the last ones."""
+        return next(n for n in reversed(range(gone(items), len(items))) if self.value(items[n]).base_offset == offset)
 
     def step(self, local: Local, among: Collection[str] | None = None) -> Iterable[Turn[Local]]:
         """Yield what it does of its own accord, of some partitions or of all."""

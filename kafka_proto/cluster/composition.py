@@ -28,6 +28,7 @@ from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients.producer import TRANSACTION_TIMEOUT_MS
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.records import EntryLog
 from kafka_proto.replication.replica_state import Replica, ReplicaState
 from kafka_proto.replication.versions import KIP_320
 
@@ -113,11 +114,11 @@ def rules_of(hosts: Mapping[str, tuple[str, ...]], least: Mapping[str, int], set
 
 
 def with_replicated_logs(
-    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str]
+    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str], empty: EntryLog = ()
 ) -> Composition:
     """Return brokers that host replicas, and the controller that elects their leaders; each follower's fetch waits.
 
-    Settings: `disk` (what a crash leaves) and `election`.
+    Settings: `disk` (what a crash leaves) and `election`. Logs are like `empty`.
     """
     brokers = []
     for b, its in roles.items():
@@ -131,7 +132,7 @@ def with_replicated_logs(
         known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
-            states[b][REPLICA[p]] = ReplicaState(broker_epoch=q.broker_epochs[b])
+            states[b][REPLICA[p]] = ReplicaState(empty, broker_epoch=q.broker_epochs[b])
         while under_way:
             message = under_way.pop(0)
             if message.dest != CONTROLLER:

@@ -33,6 +33,7 @@ from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_lo
 from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import NOTHING
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
 from kafka_proto.replication.replica_state import ReplicaState
@@ -351,7 +352,7 @@ class RunningCluster(FailingBrokers):
                  for b in names}
         if not self.is_replicated:
             led = placement.all_partitions
-            held = dict.fromkeys(led, Records(leader_epoch=0, epoch_starts=((0, 0),)))
+            held = dict.fromkeys(led, Records(NOTHING, leader_epoch=0, epoch_starts=((0, 0),)))
             actors, self._states = with_local_logs(roles, dict.fromkeys(led, names[0]), held)
         else:
             hosts = {p: self._replicas[p] for p in placement.all_partitions}
@@ -361,7 +362,8 @@ class RunningCluster(FailingBrokers):
             least = {p: rules[p].min_insync_replicas for p in hosts}
             epochs = {b: before[b][METADATA].broker_epoch for b in names if b in before}
             controller = FailoverController(hosts, names, settings["election"], rules, epochs)
-            actors, self._states = with_replicated_logs(roles, rules_of(hosts, least, settings), controller, settings)
+            actors, self._states = with_replicated_logs(
+                roles, rules_of(hosts, least, settings), controller, settings, NOTHING)
         self._actors = {each.name: each for each in actors}
         for name, state in before.items():
             after = carried_over(state, self._states[name])
@@ -377,7 +379,7 @@ class RunningCluster(FailingBrokers):
 
 def blank(controller: Local, before: Local, after: Local) -> dict[Part[ReplicaState], ReplicaState]:
     """Return replicas of partitions that were there before, for a broker that had none of them: they are empty."""
-    made = ReplicaState(broker_epoch=after[METADATA].broker_epoch)
+    made = ReplicaState(NOTHING, broker_epoch=after[METADATA].broker_epoch)
     return {part: made for part in after if part.index[0] == REPLICA.name and part not in before
             and PARTITION[part.index[-1]] in controller}
 

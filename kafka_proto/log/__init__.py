@@ -283,16 +283,23 @@ def visible(batches: Iterable[RecordBatch], aborted: Iterable[AbortedTransaction
         yield from batch.records
 
 
+def read_on(log: PartitionLog, batches: Iterable[RecordBatch]) -> PartitionLog:
+    """Return a log with the batches that a disk has after it."""
+    found = log
+    for batch in batches:
+        if batch.base_offset not in (found.log_end_offset, -1):  # it holds the start, or what was between is gone
+            found = attrs.evolve(found, log_end_offset=batch.base_offset)
+        found = append(found, batch)
+    return found
+
+
 def rebuild(log: PartitionLog) -> PartitionLog:
     """Derive everything anew from the batches, as a broker that starts or becomes leader does without a snapshot.
 
     Equal to the log itself while nothing was removed: what a snapshot holds of deleted records is not in the batches.
     """
-    found = PartitionLog(log_start_offset=log.log_start_offset, log_end_offset=log.log_start_offset)
-    for batch in log.batches:
-        if batch.base_offset != found.log_end_offset:  # it holds the start of the log, or what was between is gone
-            found = attrs.evolve(found, log_end_offset=batch.base_offset)
-        found = append(found, batch)
+    empty = PartitionLog(log_start_offset=log.log_start_offset, log_end_offset=log.log_start_offset)
+    found = read_on(empty, log.batches)
     return with_high_watermark(attrs.evolve(found, log_end_offset=log.log_end_offset), log.high_watermark)
 
 
@@ -315,6 +322,12 @@ def delete_records(log: PartitionLog, offset: int) -> PartitionLog:
     waiting: tuple[EndedTransaction, ...] = tuple(txn for txn in log.unreplicated if txn.last_offset >= offset)
     aborted = chunks(txn for txn in log.aborted if txn.last_offset >= offset)
     return attrs.evolve(log, batches=kept, log_start_offset=offset, unreplicated=waiting, aborted=aborted)
+
+
+def beginning(before: PartitionLog | None, gone: Iterable[RecordBatch], offset: int) -> PartitionLog:
+    """Return what is known at the start of a log from batches that are gone: producers, and open transactions."""
+    log = read_on(before or EMPTY_LOG, gone)
+    return delete_records(with_high_watermark(log, log.log_end_offset), offset)
 
 
 def open_from_start(log: PartitionLog) -> PartitionLog:

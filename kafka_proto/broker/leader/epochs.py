@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import attrs
 
 from harness.model import Local
 from kafka_proto.broker.parts import RECORDS, REPLICA, known
+from kafka_proto.broker.roles import kept
 from kafka_proto.errors import Error
-from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
+from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, read_on, with_high_watermark
+from kafka_proto.log.chunks import gone, section
 from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.requests import EpochEndOffset
 
@@ -55,23 +58,30 @@ def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
         return EpochCache((), 0)
     if REPLICA[p] not in local:
         held = local[RECORDS[p]]
+        known = held.epoch_starts or ((held.leader_epoch, 0),)
+        begun = max(bisect_right(known, gone(held.committed), key=lambda start: start[1]) - 1, 0)
         return EpochCache(tuple(
-            (epoch, held.committed[place].base_offset if place < len(held.committed) else log.log_end_offset)
-            for epoch, place in held.epoch_starts or ((held.leader_epoch, 0),)), log.log_end_offset)
+            (epoch, _base_offset(held.committed, place, log)) for epoch, place in known[begun:]), log.log_end_offset)
     state = local[REPLICA[p]]
-    starts = tuple(_starts(state.log))
+    starts = tuple(_starts(state.log, log))
     if state.leader == name and (not starts or starts[-1][0] < state.leader_epoch):
         starts = (*starts, (state.leader_epoch, log.log_end_offset))
     return EpochCache(starts, log.log_end_offset)
 
 
-def _starts(entries: Sequence[ReplicaEntry]) -> Iterator[tuple[int, int]]:
-    place = 0
-    while place < len(entries):
-        batch = entries[place].value
-        assert isinstance(batch, RecordBatch)
-        yield entries[place].epoch, batch.base_offset
+def _starts(entries: Sequence[ReplicaEntry], log: PartitionLog) -> Iterator[tuple[int, int]]:
+    place = min(gone(entries), len(entries) - 1)
+    while 0 <= place < len(entries):
+        yield entries[place].epoch, _base_offset([entry.value for entry in section(entries, place, place + 1)], 0, log)
         place = bisect_right(entries, entries[place].epoch, lo=place, key=lambda entry: entry.epoch)
+
+
+def _base_offset(batches: Sequence[RecordBatch | None], place: int, log: PartitionLog) -> int:
+    """Return where the batch at a place begins; what is gone has no offset below the start of the log."""
+    if place >= len(batches):
+        return log.log_end_offset
+    batch = batches[place]
+    return log.log_start_offset if batch is None else max(batch.base_offset, log.log_start_offset)
 
 
 def check_epoch(local: Local, p: str, current: int | None) -> Error:
@@ -86,12 +96,11 @@ def followed_log(local: Local, p: str) -> PartitionLog | None:
     """Return the log of a replica that follows, as readers see it; None where the broker has none (KIP-392)."""
     if REPLICA[p] not in local:
         return None
-    state, log = local[REPLICA[p]], EMPTY_LOG
-    for entry in state.log:
-        assert isinstance(entry.value, RecordBatch)
-        log = append(log, entry.value)
-    committed = state.log[:state.high_watermark]
-    return with_high_watermark(log, committed[-1].value.last_offset + 1) if committed else log
+    state = local[REPLICA[p]]
+    records, start = kept(state.log, attrgetter("value"))
+    log = read_on(start or EMPTY_LOG, records)
+    last = state.log[state.high_watermark - 1].value if state.high_watermark else None
+    return log if last is None else with_high_watermark(log, last.last_offset + 1)
 
 
 def diverges(epochs: EpochCache, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:

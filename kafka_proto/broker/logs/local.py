@@ -12,7 +12,9 @@ import attrs
 
 from harness.model import FrozenMap, Local, Turn, Value
 from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, kept
+from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import longer
 
 
 class LocalLog(Log):
@@ -43,8 +45,8 @@ class LocalLog(Log):
         local = local.put(METADATA, attrs.evolve(local[METADATA], known=self.known(local)))
         for p in self.led:
             if self.roles[p].loads_at_once:
-                records = local[RECORDS[p]].committed
-                local = self.loaded(local, p, records, len(records))
+                items = local[RECORDS[p]].committed
+                local = self.loaded(local, p, items, len(items))
         return local
 
     def elected(self, local: Local, p: str) -> Local:
@@ -60,7 +62,7 @@ class LocalLog(Log):
         for p in self.moving:
             role, log = self.roles[p], local[RECORDS[p]]
             if not role.serves(local, p):
-                after = role.loaded(local, p, log.committed)
+                after = role.loaded(local, p, *kept(log.committed, self.value))
                 yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA, RECORDS[p]))
             if log.under_way:
                 record, callback = log.under_way[0]
@@ -80,12 +82,17 @@ class LocalLog(Log):
     def committed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
         """Commit a record, and run its callback."""
         log = local[RECORDS[p]]
-        local = local.put(RECORDS[p], attrs.evolve(log, committed=(*log.committed, record)))
+        local = local.put(RECORDS[p], attrs.evolve(log, committed=longer(log.committed, record)))
         return self.completed(self.roles[p].committed(local, p, record), p, record, callback)
 
     def wait(self, local: Local, wanted: Await) -> Effect:
-        record = local[RECORDS[wanted.partition]].committed[wanted.place]
-        return self.completed(local, wanted.partition, record, wanted.callback)
+        items = local[RECORDS[wanted.partition]].committed
+        return self.completed(local, wanted.partition, items[self.place(items, wanted.offset)], wanted.callback)
+
+    def begun(self, local: Local, p: str, log: PartitionLog) -> Effect:
+        held = local[RECORDS[p]]
+        shorter = begun(held.committed, log, self.value, lambda record: None)
+        return Effect(local.put(RECORDS[p], attrs.evolve(held, committed=shorter)), flush=True)
 
     def completed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
         """Run the callback of a committed record."""

@@ -156,4 +156,4 @@ def test_long_sequence_is_shared_between_its_versions() -> None:
     for item in range(WIDTH + 1):
         longer = longer.add(item)
     assert longer == chunks(longer) and len(longer) == len(whole) + WIDTH + 2
-    assert attrs.asdict(chunks(())) == {"full": (), "rest": ()}
+    assert attrs.asdict(chunks(())) == {"full": (), "rest": (), "start": None}
