@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from harness.model import Actor, FrozenMap, Local, Message, Part, Setting, Value, durable
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.controller import PARTITION, ClusterController
@@ -21,11 +23,12 @@ from kafka_proto.broker.logs.local import LocalLog
 from kafka_proto.broker.logs.replicated import ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import RECORDS, REPLICA, LeaderAndEpoch, Records
+from kafka_proto.broker.parts import METADATA, RECORDS, REPLICA, LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients.producer import TRANSACTION_TIMEOUT_MS
+from kafka_proto.log.chunks import NOTHING
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.records import EntryLog
@@ -149,3 +152,20 @@ def on_disk(actor: Actor[Local], state: Local) -> dict[str, Value]:
     layout = actor.layout
     values = layout.values(state)
     return {**values, **{disk: durable(values[slot]) for slot, disk in layout.disks.items()}}
+
+
+def blank(controller: Local, before: Local, after: Local) -> dict[Part[ReplicaState], ReplicaState]:
+    """Return replicas of partitions that were there before, for a broker that had none of them: they are empty."""
+    made = ReplicaState(NOTHING, broker_epoch=after[METADATA].broker_epoch)
+    return {part: made for part in after if part.index[0] == REPLICA.name and part not in before
+            and PARTITION[part.index[-1]] in controller}
+
+
+def carried_over(before: Local, after: Local) -> Local:
+    """Return a state of more or fewer partitions with what another one kept."""
+    after = after.put_all({part: before[part] for part in before if part in after and part is not METADATA})
+    if METADATA in before:
+        metadata, fresh = before[METADATA], after[METADATA].known
+        there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
+        after = after.put(METADATA, attrs.evolve(metadata, known=there))
+    return after.folded()

@@ -15,7 +15,7 @@ from uuid import UUID
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Part
-from kafka_proto.broker.controller import PARTITION
+from kafka_proto import requests
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import FailoverController, PartitionRules
@@ -29,14 +29,22 @@ from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, RECORDS, REPLICA, Records
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
+from kafka_proto.cluster.composition import (
+    blank,
+    carried_over,
+    in_turn,
+    roles_of,
+    rules_of,
+    with_local_logs,
+    with_replicated_logs,
+)
 from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
 from kafka_proto.log.chunks import NOTHING
+from kafka_proto.log.segments import LogConfig, SizeOf, len_of
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
-from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
 
 S = TypeVar("S")
@@ -71,13 +79,15 @@ class RunningCluster(FailingBrokers):
 
     def __init__(
         self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
-        replication: Replication = KAFKAS, record_times: RecordTimes = written_together,
+        replication: Replication = KAFKAS, record_times: RecordTimes = written_together, size_of: SizeOf = len_of,
         config: CoordinatorConfig = KAFKAS_DEFAULTS, group_config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
         super().__init__([f"b{n + 1}" for n in range(brokers)], now, replication)
         self.version = version
         self.record_times = record_times
         """The time stamps of a batch's records."""
+        self.size_of = size_of
+        self.began = now
         self.deleted: list[str] = []
         """Partitions that are gone, until the driver takes note."""
         self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
@@ -143,6 +153,14 @@ class RunningCluster(FailingBrokers):
     def may_differ(self, p: str) -> bool:
         """Say whether replicas of a partition need not agree: it may be led, or was, by one that lacks records."""
         return p in self._lossy or self._rules[p].unclean_leader_election_enable
+
+    def log_config(self, p: str) -> LogConfig:
+        """Return the settings by which the logs of a partition become shorter."""
+        return self._rules[p].log
+
+    def delete_before(self, p: str, offset: int) -> None:
+        """Let the leader of a partition delete what is before an offset."""
+        self.answers.pop(self.send(requests.DeleteRecordsRequest(0, p, offset), self.leader(p), DRIVER), None)
 
     def log_on(self, p: str, broker: str) -> PartitionLog:
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
@@ -375,20 +393,3 @@ class RunningCluster(FailingBrokers):
         for name in names:
             self._tell_time(name)
         self._settle(())
-
-
-def blank(controller: Local, before: Local, after: Local) -> dict[Part[ReplicaState], ReplicaState]:
-    """Return replicas of partitions that were there before, for a broker that had none of them: they are empty."""
-    made = ReplicaState(NOTHING, broker_epoch=after[METADATA].broker_epoch)
-    return {part: made for part in after if part.index[0] == REPLICA.name and part not in before
-            and PARTITION[part.index[-1]] in controller}
-
-
-def carried_over(before: Local, after: Local) -> Local:
-    """Return a state of more or fewer partitions with what another one kept."""
-    after = after.put_all({part: before[part] for part in before if part in after and part is not METADATA})
-    if METADATA in before:
-        metadata, fresh = before[METADATA], after[METADATA].known
-        there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
-        after = after.put(METADATA, attrs.evolve(metadata, known=there))
-    return after.folded()

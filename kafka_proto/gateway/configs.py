@@ -18,6 +18,7 @@ from kafka_proto.broker.failover import PartitionRules
 from kafka_proto.broker.group.settings import GroupConfig
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
+from kafka_proto.log.segments import LogConfig
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 """Types of settings, as DescribeConfigs has them."""
@@ -108,6 +109,7 @@ OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
     "group.max.session.timeout.ms": ("group_max_session_timeout_ms", number(1, LARGEST_INT)),
     "group.min.session.timeout.ms": ("group_min_session_timeout_ms", number(1, LARGEST_INT)),
+    "log.retention.check.interval.ms": ("log_retention_check_interval_ms", number(1)),
     "message.max.bytes": ("max_message_bytes", number(0, LARGEST_INT)),
     "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),
 }
@@ -135,7 +137,12 @@ def of_topic(settings: Settings, own: Mapping[str, str]) -> dict[str, str]:
 def rules_of(settings: Settings, own: Mapping[str, str]) -> PartitionRules:
     """Return what elections and writes of a topic's partitions depend on."""
     known = of_topic(settings, own)
-    return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true")
+    texts = {field.name: known[name] for field in attrs.fields(LogConfig)
+             if (name := field.name.replace("_", ".")) in known and name != CLEANUP}
+    ratio = float(texts.pop("min_cleanable_dirty_ratio"))
+    log = LogConfig(frozenset(filter(None, map(str.strip, known[CLEANUP].split(",")))), min_cleanable_dirty_ratio=ratio,
+                    **{name: int(text) for name, text in texts.items()})
+    return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true", log)
 
 
 def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:

@@ -13,12 +13,13 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.messages import Request
 from kafka_proto.broker.versions import BrokerVersion, version_of
+from kafka_proto.cluster import retention
 from kafka_proto.cluster.failures import Leadership
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
-from kafka_proto.gateway.apis.records import record_times
+from kafka_proto.gateway.apis.records import record_times, size_of
 from kafka_proto.gateway.applications import watched
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import groups_of, replication_of
@@ -34,9 +35,10 @@ from kafka_proto.gateway.inputs import (
     Output,
     Settings,
 )
-from kafka_proto.gateway.observed import Observed, logged, without
+from kafka_proto.gateway.observed import Observed, logged, shortened, without
 from kafka_proto.gateway.offer import offer_of
-from kafka_proto.gateway.properties import Brokers, looked_at
+from kafka_proto.gateway.properties import Brokers, judged, looked_at
+from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 
 
@@ -67,11 +69,14 @@ class Host(Front):
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
             replication=replication_of(settings),
-            record_times=record_times, group_config=groups_of(settings),
+            record_times=record_times, size_of=size_of, group_config=groups_of(settings),
         )
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed(watched=watched(settings.applications))
+        self.check_interval_ms = settings.log_retention_check_interval_ms or retention.CHECK_INTERVAL_MS
+        self._logs: dict[str, PartitionLog] = {}
+        """Logs as they were before records were deleted in the last input."""
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
 
@@ -101,6 +106,7 @@ class Host(Front):
     def take(self, given: Input) -> list[Output]:
         self.cluster.marked = []
         outputs = super().take(given)
+        self._logs = {}
         self.observed = looked_at(self.observed, self.cluster, given)
         return outputs
 
@@ -108,9 +114,23 @@ class Host(Front):
         return Connection(self.offer, ids=self.cluster.topic_ids, names=self.cluster.topic_names)
 
     def _pass_time(self, now: int) -> None:
+        since = self.cluster.now
         self.cluster.pass_time(now)
+        at = retention.last_check(self.cluster, since, self.check_interval_ms)
+        starts = {} if at is None else retention.old(self.cluster, at)
+        if starts:
+            self._judge()
+        for name, start in starts.items():
+            self.cluster.delete_before(name, start)
+
+    def _judge(self) -> None:
+        """Judge the session before records are deleted."""
+        self._look()
+        self.observed, self._logs = judged(self.observed, self.brokers), self.cluster.served
 
     def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:
+        if request.api_key == apis.DELETE_RECORDS:
+            self._judge()
         here = self._asked(broker, transaction)
         each = UnderWay(token, here, request, TABLE[request.api_key](here, request))
         self.under_way.append(each)
@@ -163,6 +183,9 @@ class Host(Front):
         for name in filter(self.cluster.is_read, sorted(stirred)):
             if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
+                if name in self._logs and self._logs[name].log_start_offset < log.log_start_offset:
+                    self.observed = shortened(self.observed, name, self._logs[name], log.log_start_offset)
+                    self._logs[name] = log
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:
         self._look()

@@ -60,6 +60,8 @@ class Settings:
     if they are None."""
     replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
     auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    log_retention_check_interval_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """How often old records are looked for; None: each five minutes."""
     applications: tuple[DeclaredApplication, ...] | None = attrs.field(default=None, metadata=absent_if_none())
     """Those that are to process each input exactly once."""
     group_min_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())

@@ -8,6 +8,7 @@ caused a marker.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 from operator import attrgetter
@@ -22,7 +23,7 @@ from kafka_proto.gateway import offer
 from kafka_proto.gateway.applications import Watched, asked
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
-from kafka_proto.log import PartitionLog, RecordBatch
+from kafka_proto.log import PartitionLog, RecordBatch, beginning
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
 
 KEPT_EPOCHS = 3
@@ -57,6 +58,8 @@ class Ledger:
     ended: Chunks[Span] = NOTHING
     end: int = 0
     """The offset up to which the partition was looked at."""
+    gone: PartitionLog | None = attrs.field(default=None, metadata=absent_if_none())
+    """What is known of producers by batches that were deleted."""
 
 
 @attrs.frozen
@@ -190,7 +193,8 @@ def logged(seen: Observed, name: str, log: PartitionLog) -> Observed:
             break
         span = ended_by(batch, open_, noted_whole)
         ended = ended if span is None else ended.add(span)
-    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, Ledger(FrozenMap(open_), ended, log.high_watermark)))
+    now = attrs.evolve(ledger, open=FrozenMap(open_), ended=ended, end=log.high_watermark)
+    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, now))
 
 
 def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
@@ -198,6 +202,26 @@ def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
     ghost = batch.records[0]
     transaction = ghost.transaction if isinstance(ghost, SentRecords | OffsetRecord) else None
     return (Noted(batch.base_offset, transaction or NOBODY),)
+
+
+def shortened(seen: Observed, name: str, before: PartitionLog, start: int) -> Observed:
+    """Forget what lies before the new start of a log, but for transactions that are under way anywhere."""
+    ledger = seen.ledgers.get(name, Ledger())
+    going = {each.transaction for doing in seen.producers.values() for each in doing if each.phase is not Phase.ENDED}
+    going |= {record.transaction for each in seen.ledgers.values() for span in each.open.values()
+              for record in span.records}
+
+    def stays(span: Span) -> bool:
+        return span.marker_at >= start or any(record.transaction in going for record in span.records)
+
+    batches = itertools.takewhile(lambda batch: batch.last_offset < start, before.batches)
+    now = attrs.evolve(ledger, ended=chunks(filter(stays, ledger.ended)), gone=beginning(ledger.gone, batches, start))
+    ledgers = seen.ledgers.set(name, now)
+    known = going | {record.transaction for each in ledgers.values() for span in each.ended for record in span.records}
+    return attrs.evolve(
+        seen, ledgers=ledgers, heard=chunks(each for each in seen.heard if each.transaction in known),
+        acknowledged=chunks(each for each in seen.acknowledged if each.partition != name or each.offset >= start
+                            or each.transaction in going))
 
 
 def without(seen: Observed, gone: Collection[str]) -> Observed:

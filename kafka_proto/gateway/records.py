@@ -330,3 +330,7 @@ def read_marker(batch: bytes, header: BatchHeader) -> tuple[int, int]:
     _, kind = MARKER_KEY.unpack_from(record.key or b"")
     has_epoch = kind in (0, 1) and len(record.value or b"") >= MARKER_VALUE.size
     return kind, MARKER_VALUE.unpack_from(record.value or b"")[1] if has_epoch else -1
+
+
+MARKER_SIZE = len(write_marker(True, 0, 0, 0, 0, 0, 0))
+"""Of each control batch of a transaction."""

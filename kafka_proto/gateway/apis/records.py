@@ -237,6 +237,11 @@ def data_of(batch: RecordBatch) -> bytes:
     return written.data
 
 
+def size_of(batch: RecordBatch) -> int:
+    """Return how many bytes a batch has on disk."""
+    return records.MARKER_SIZE if batch.marker is not None else len(data_of(batch))
+
+
 def record_times(batch: RecordBatch) -> Iterator[int]:
     """Yield the time stamp of each record of a batch."""
     if batch.marker is not None:
