@@ -184,7 +184,7 @@ class Host(Front):
             if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
                 if name in self._logs and self._logs[name].log_start_offset < log.log_start_offset:
-                    self.observed = shortened(self.observed, name, self._logs[name], log.log_start_offset)
+                    self.observed = shortened(self.observed, name, self._logs[name], self.cluster.served)
                     self._logs[name] = log
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:

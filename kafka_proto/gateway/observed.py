@@ -9,7 +9,7 @@ caused a marker.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
@@ -20,7 +20,7 @@ from harness.model import FrozenMap, absent_if_none
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.applications import Watched, asked
+from kafka_proto.gateway.applications import Watched, asked, deleted
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import PartitionLog, RecordBatch, beginning
@@ -204,9 +204,11 @@ def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
     return (Noted(batch.base_offset, transaction or NOBODY),)
 
 
-def shortened(seen: Observed, name: str, before: PartitionLog, start: int) -> Observed:
+def shortened(seen: Observed, name: str, before: PartitionLog, logs: Mapping[str, PartitionLog]) -> Observed:
     """Forget what lies before the new start of a log, but for transactions that are under way anywhere."""
-    ledger = seen.ledgers.get(name, Ledger())
+    ledger, start = seen.ledgers.get(name, Ledger()), logs[name].log_start_offset
+    if seen.watched is not None:
+        seen = attrs.evolve(seen, watched=deleted(seen.watched, name, before, start, logs))
     going = {each.transaction for doing in seen.producers.values() for each in doing if each.phase is not Phase.ENDED}
     going |= {record.transaction for each in seen.ledgers.values() for span in each.open.values()
               for record in span.records}

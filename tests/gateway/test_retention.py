@@ -18,8 +18,8 @@ from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings, Started
-from kafka_proto.gateway.records import WireRecord, read_header, split, write_batch
 from kafka_proto.gateway.recording import Recording
+from kafka_proto.gateway.records import WireRecord, read_header, split, write_batch
 from kafka_proto.gateway.story import ToldHost
 
 SECOND = 1_000
@@ -216,10 +216,10 @@ def test_a_violation_stays_when_the_records_are_gone() -> None:
 
 def test_a_batch_is_not_written_again_after_it_was_deleted() -> None:
     """P6 and P11 know by the last sequence and epoch what was in a log before its start."""
+    from harness.model import FrozenMap
     from kafka_proto.gateway.observed import Ledger, Observed
     from kafka_proto.gateway.properties import Brokers, problems
     from kafka_proto.log import EMPTY_LOG, RecordBatch, append, beginning
-    from harness.model import FrozenMap
 
     gone = beginning(None, [RecordBatch(("a",), 7, 1, 0, base_offset=0), RecordBatch(("b",), 7, 1, 1, base_offset=1)],
                      2)
