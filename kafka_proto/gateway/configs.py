@@ -1,8 +1,7 @@
 """Settings of topics and brokers by Kafka's names: what they are without being set, what they may be, what they change.
 
-Only some of them change something here: `min.insync.replicas`, `unclean.leader.election.enable` and `max.message.bytes`
-of a topic, and those of `OF_BROKERS`. When records are deleted, compacted or flushed Kafka does not promise, and it is
-never here. `TopicConfig` and `AbstractKafkaConfig` have the names and defaults.
+Of a topic those change something here that are named below, and those of `LogConfig`; of brokers, those of
+`OF_BROKERS`. `TopicConfig` and `AbstractKafkaConfig` have the names and defaults.
 """
 
 from __future__ import annotations
@@ -27,6 +26,8 @@ LARGEST = 2**63 - 1
 LARGEST_INT = 2**31 - 1
 MIN_INSYNC, UNCLEAN, MAX_MESSAGE = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
 CLEANUP = "cleanup.policy"
+TIMESTAMP_AFTER, TIMESTAMP_BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
+TIMESTAMP_TYPE, LOG_APPEND_TIME = "message.timestamp.type", "LogAppendTime"
 
 
 @attrs.frozen(eq=False)
@@ -72,9 +73,9 @@ OF_TOPICS: Mapping[str, tuple[str, SettingType]] = {
     "local.retention.ms": ("-2", number(-2)),
     "max.compaction.lag.ms": (str(LARGEST), number(1)),
     MAX_MESSAGE: ("1048588", number(0, LARGEST_INT)),
-    "message.timestamp.after.max.ms": ("3600000", number(0)),
-    "message.timestamp.before.max.ms": (str(LARGEST), number(0)),
-    "message.timestamp.type": ("CreateTime", one_of("CreateTime")),
+    TIMESTAMP_AFTER: ("3600000", number(0)),
+    TIMESTAMP_BEFORE: (str(LARGEST), number(0)),
+    TIMESTAMP_TYPE: ("CreateTime", one_of("CreateTime", LOG_APPEND_TIME)),
     "min.cleanable.dirty.ratio": ("0.5", RATIO),
     "min.compaction.lag.ms": ("0", number(0)),
     MIN_INSYNC: ("1", number(1, LARGEST_INT)),

@@ -142,13 +142,13 @@ def check_request(data: bytes | None, version: int) -> tuple[bytes, BatchHeader]
 
 def check_batch(
     batch: bytes, header: BatchHeader, longest: int, latest: int | None, takes_append_time: bool = True,
-    is_keyed: bool = False,
-) -> None:
+    is_keyed: bool = False, earliest: int | None = None,
+) -> int:
     """Look at a batch as a log does before it looks at its producer; no record may be later than `latest`.
 
-    Where `takes_append_time` is not set, a client may not say that times are those of the log; where `is_keyed` is,
-    records have keys. Checks stand in Kafka's order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`.
-    Raises BadBatch.
+    Return the time of the newest record. Where `takes_append_time` is not set, a client may not say that times are
+    those of the log; where `is_keyed` is, records have keys. Checks stand in Kafka's order:
+    `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`. Raises BadBatch.
     """
     if header.base_offset != 0:
         raise BadBatch("INVALID_RECORD", f"a batch at offset {header.base_offset}, where 0 is expected")
@@ -169,9 +169,24 @@ def check_batch(
     late = {at: f"a record of the time {header.base_timestamp + time}, where {latest} is the latest"
             for at, (_, time, _) in enumerate(found)
             if latest is not None and header.base_timestamp + time > latest and at not in keyless}
-    if wrong := {**keyless, **late}:
-        error = "INVALID_TIMESTAMP" if late else "INVALID_RECORD"
+    early = {at: f"a record of the time {header.base_timestamp + time}, where {earliest} is the earliest"
+             for at, (_, time, _) in enumerate(found) if earliest is not None and at not in keyless
+             and NO_TIMESTAMP != header.base_timestamp + time < earliest}
+    if wrong := {**keyless, **early, **late}:
+        error = "INVALID_TIMESTAMP" if early or late else "INVALID_RECORD"
         raise BadBatch(error, f"{len(wrong)} of {header.count} records are refused: {min(wrong.items())[1]}", wrong)
+    return header.base_timestamp + max(time for _, time, _ in found)
+
+
+def with_times(batch: bytes, header: BatchHeader, newest: int, append_time: int | None) -> bytes:
+    """Return a batch as a log keeps it: with the time of its newest record, or with that of the log for all of them."""
+    attributes = header.attributes & ~LOG_APPEND_TIME
+    if append_time is not None:
+        attributes, newest = attributes | LOG_APPEND_TIME, append_time
+    if (attributes, newest) == (header.attributes, header.max_timestamp):
+        return batch
+    kept = attrs.evolve(header, attributes=attributes, max_timestamp=newest)
+    return with_checksum(HEADER.pack(*attrs.astuple(kept)) + batch[HEADER.size:])
 
 
 def _check_counts(header: BatchHeader) -> None:

@@ -123,8 +123,8 @@ def test_outputs_and_inputs_that_are_deleted_still_count() -> None:
     assert shop.verdict == "" and shop.clients.host.observed.watched.gone is not None
     shop.pay(1)
     shop.end()
-    found = ("orders-0 offset 1 was done twice: payments-0 offset 2 by shop#2, payments-0 offset 4 by shop#3; its offset "
-             "was committed by shop#2")
+    found = ("orders-0 offset 1 was done twice: payments-0 offset 2 by shop#2, payments-0 offset 4 by shop#3; its "
+             "offset was committed by shop#2")
     assert shop.verdict == found
     shop.delete("orders", 3)
     shop.delete("payments", -1)
