@@ -7,6 +7,7 @@ of it. See docs/inside/architecture.md, "A role of a broker".
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +17,8 @@ from harness.model import Decided, Local, Message, Part, Turn, Value
 from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, beginning
-from kafka_proto.log.chunks import Chunks, LogStart, gone, section
+from kafka_proto.log.chunks import Chunks, LogStart, chunks, gone, section
+from kafka_proto.log.cleaning import Compaction
 
 T = TypeVar("T")
 
@@ -142,6 +144,10 @@ class Role:
         """Return the state in which it serves a partition no longer, or not yet: a leader was elected."""
         return local
 
+    def compacted(self, local: Local, p: str, log: Any) -> Local:
+        """Return the state in which the log of a partition that it serves is compacted."""
+        return local
+
     def appended(self, local: Local, p: str, record: Any) -> Local:
         """Return the state after a record of its own got into the leader's log."""
         return local
@@ -170,8 +176,10 @@ def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
 def kept(items: Sequence[Any], value: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
     """Return the records that a log has, and what those made that it has forgotten."""
     start = items.start.log if isinstance(items, Chunks) and items.start is not None else None
-    found = map(value, section(items, gone(items), len(items)))
-    return tuple([record for record in found if record is not None]), start
+    found = [record for item in section(items, gone(items), len(items)) if (record := value(item)) is not None]
+    if start is not None and found and found[-1].last_offset + 1 < start.log_end_offset:
+        start = PartitionLog(log_start_offset=start.log_start_offset, log_end_offset=start.log_start_offset)
+    return tuple(found), start  # derived anew where an unclean election has cut the log before its start
 
 
 def begun(items: T, log: PartitionLog, value: Callable[[Any], Any], instead: Callable[[Any], Any]) -> T | Chunks[Any]:
@@ -188,8 +196,30 @@ def begun(items: T, log: PartitionLog, value: Callable[[Any], Any], instead: Cal
         place += 1
     before = None if items.start is None else items.start.log
     there = (batch for item in items.between(first, place) if (batch := value(item)) is not None)
-    start = LogStart(place, log.log_start_offset, beginning(before, there, log.log_start_offset))
-    return items.forget(start, instead)
+    made = beginning(before, there, log.log_start_offset)
+    clean, clean_to = (0, 0) if items.start is None else (items.start.clean, items.start.clean_to)
+    return items.forget(LogStart(place, log.log_start_offset, made, clean, clean_to), instead)
+
+
+def compacted(
+    items: Chunks[Any], done: Compaction, value: Callable[[Any], Any], other: Callable[[Any, Any], Any]
+) -> Chunks[Any]:
+    """Return the items of a log with their batches compacted; `other` makes an item with another batch, or none."""
+    batches = [batch for item in items.between(items.gone, len(items)) if (batch := value(item)) is not None]
+    before = PartitionLog() if items.start is None else items.start.log
+    there = itertools.takewhile(lambda batch: batch.base_offset < done.end, batches)
+    made = beginning(before, there, done.log.log_start_offset, done.end)
+    index = chunks(txn for txn in done.log.aborted if txn.last_offset < done.end)
+    clean = next((place for place in range(items.gone, len(items)) if (batch := value(items[place])) is not None
+                  and batch.base_offset >= done.end), len(items))
+    start = LogStart(items.gone, done.log.log_start_offset, attrs.evolve(made, aborted=index), clean, done.end)
+
+    def after(item: Any) -> Any:
+        batch = value(item)
+        return item if batch is None or batch.base_offset not in done.changed else other(
+            item, done.changed[batch.base_offset])
+
+    return items.replaced(start, after)
 
 
 class Log:
@@ -228,6 +258,10 @@ class Log:
     def begun(self, local: Local, p: str, log: Any) -> Effect:
         """Forget what is before the start of a log, as its leader has it now."""
         return Effect(local)
+
+    def compacted(self, local: Local, p: str, done: Compaction) -> Local:
+        """Return the state with the log of a partition compacted."""
+        raise NotImplementedError
 
     def carried_out(self, effect: Effect) -> Effect:
         """Return an effect with its records appended, and all that follows from them at once."""

@@ -18,7 +18,7 @@ from kafka_proto.broker.logs.local import LocalLog
 from kafka_proto.broker.parts import METADATA, REPLICA, Records
 from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
 from kafka_proto.errors import Error
-from kafka_proto.log.chunks import gone, section
+from kafka_proto.log.chunks import gone, rewritten, section
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.replica_state import ReplicaState
@@ -68,6 +68,27 @@ class Leadership:
     leader: str
     epoch: int
     isr: tuple[str, ...]
+
+
+@attrs.frozen
+class Reassignment:
+    """A partition gets other replicas: what it had, and what it is to have."""
+
+    original: tuple[str, ...]
+    target: tuple[str, ...]
+
+    @property
+    def adding(self) -> frozenset[str]:
+        return frozenset(self.target) - frozenset(self.original)
+
+    @property
+    def removing(self) -> frozenset[str]:
+        return frozenset(self.original) - frozenset(self.target)
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Return the replicas until it is complete."""
+        return (*self.target, *(b for b in self.original if b in self.removing))
 
 
 class FailingBrokers(RunningActors):
@@ -347,7 +368,7 @@ class FailingBrokers(RunningActors):
 
 
 def _common(log: Any, other: Any) -> Any:
-    """Return what two logs begin with; both have what either has forgotten."""
-    start = max(gone(log), gone(other))
+    """Return what two logs begin with; both have what either has forgotten or compacted."""
+    start = max(rewritten(log), rewritten(other))
     pairs = zip(section(log, start, len(log)), section(other, start, len(other)), strict=False)
     return log[:start + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]

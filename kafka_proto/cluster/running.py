@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import attrs
@@ -38,11 +38,12 @@ from kafka_proto.cluster.composition import (
     with_local_logs,
     with_replicated_logs,
 )
-from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
+from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Reassignment, Replication
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
-from kafka_proto.log.chunks import NOTHING
-from kafka_proto.log.segments import LogConfig, SizeOf, len_of
+from kafka_proto.log.chunks import NOTHING, Chunks
+from kafka_proto.log.cleaning import Compaction
+from kafka_proto.log.segments import LogConfig
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
 from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
@@ -53,40 +54,18 @@ BLOCK_SIZE = 1_000
 DRIVER = "driver"
 
 
-@attrs.frozen
-class Reassignment:
-    """A partition gets other replicas: what it had, and what it is to have."""
-
-    original: tuple[str, ...]
-    target: tuple[str, ...]
-
-    @property
-    def adding(self) -> frozenset[str]:
-        return frozenset(self.target) - frozenset(self.original)
-
-    @property
-    def removing(self) -> frozenset[str]:
-        return frozenset(self.original) - frozenset(self.target)
-
-    @property
-    def replicas(self) -> tuple[str, ...]:
-        """Return the replicas until it is complete."""
-        return (*self.target, *(b for b in self.original if b in self.removing))
-
-
 class RunningCluster(FailingBrokers):
     """Brokers of a version with the partitions that there are, and what is between them."""
 
     def __init__(
         self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
-        replication: Replication = KAFKAS, record_times: RecordTimes = written_together, size_of: SizeOf = len_of,
+        replication: Replication = KAFKAS, record_times: RecordTimes = written_together,
         config: CoordinatorConfig = KAFKAS_DEFAULTS, group_config: GroupConfig = KAFKAS_GROUPS,
     ) -> None:
         super().__init__([f"b{n + 1}" for n in range(brokers)], now, replication)
         self.version = version
         self.record_times = record_times
         """The time stamps of a batch's records."""
-        self.size_of = size_of
         self.began = now
         self.deleted: list[str] = []
         """Partitions that are gone, until the driver takes note."""
@@ -161,6 +140,17 @@ class RunningCluster(FailingBrokers):
     def delete_before(self, p: str, offset: int) -> None:
         """Let the leader of a partition delete what is before an offset."""
         self.answers.pop(self.send(requests.DeleteRecordsRequest(0, p, offset), self.leader(p), DRIVER), None)
+
+    def items(self, p: str, broker: str) -> Chunks[Any]:
+        """Return the log of a partition as it is on a broker's disk."""
+        state = self._states[broker]
+        found = state[REPLICA[p]].log if self.is_replicated else state[RECORDS[p]].committed
+        assert isinstance(found, Chunks)
+        return found
+
+    def compact(self, p: str, broker: str, done: Compaction) -> None:
+        """Let a broker's log of a partition be compacted."""
+        self._became(broker, self._broker(broker).log.compacted(self._states[broker], p, done))
 
     def log_on(self, p: str, broker: str) -> PartitionLog:
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""

@@ -110,6 +110,7 @@ OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
     "group.max.session.timeout.ms": ("group_max_session_timeout_ms", number(1, LARGEST_INT)),
     "group.min.session.timeout.ms": ("group_min_session_timeout_ms", number(1, LARGEST_INT)),
+    "log.cleaner.backoff.ms": ("log_cleaner_backoff_ms", number(1)),
     "log.retention.check.interval.ms": ("log_retention_check_interval_ms", number(1)),
     "message.max.bytes": ("max_message_bytes", number(0, LARGEST_INT)),
     "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),

@@ -19,7 +19,7 @@ from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
-from kafka_proto.gateway.apis.records import record_times, size_of
+from kafka_proto.gateway.apis.records import FORM, record_times
 from kafka_proto.gateway.applications import watched
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import groups_of, replication_of
@@ -69,12 +69,13 @@ class Host(Front):
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
             replication=replication_of(settings),
-            record_times=record_times, size_of=size_of, group_config=groups_of(settings),
+            record_times=record_times, group_config=groups_of(settings),
         )
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed(watched=watched(settings.applications))
         self.check_interval_ms = settings.log_retention_check_interval_ms or retention.CHECK_INTERVAL_MS
+        self.backoff_ms = settings.log_cleaner_backoff_ms or retention.CLEANER_BACKOFF_MS
         self._logs: dict[str, PartitionLog] = {}
         """Logs as they were before records were deleted in the last input."""
         self.under_way: list[UnderWay] = []
@@ -114,14 +115,22 @@ class Host(Front):
         return Connection(self.offer, ids=self.cluster.topic_ids, names=self.cluster.topic_names)
 
     def _pass_time(self, now: int) -> None:
-        since = self.cluster.now
-        self.cluster.pass_time(now)
-        at = retention.last_check(self.cluster, since, self.check_interval_ms)
-        starts = {} if at is None else retention.old(self.cluster, at)
+        cluster, since = self.cluster, self.cluster.now
+        cluster.pass_time(now)
+        at = retention.last_check(cluster, since, self.check_interval_ms)
+        starts = {} if at is None else retention.old(cluster, FORM, at)
         if starts:
             self._judge()
         for name, start in starts.items():
-            self.cluster.delete_before(name, start)
+            cluster.delete_before(name, start)
+        at = retention.last_check(cluster, since, self.backoff_ms)
+        done = [] if at is None else list(retention.dirty(cluster, FORM, at))
+        if done:
+            self._judge()
+        for name, broker, compaction in done:
+            cluster.compact(name, broker, compaction)
+            if cluster.leads(broker, name):
+                self.observed = shortened(self.observed, name, self._logs[name], cluster.served, compaction.end)
 
     def _judge(self) -> None:
         """Judge the session before records are deleted."""
@@ -184,7 +193,8 @@ class Host(Front):
             if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
                 if name in self._logs and self._logs[name].log_start_offset < log.log_start_offset:
-                    self.observed = shortened(self.observed, name, self._logs[name], self.cluster.served)
+                    start = log.log_start_offset
+                    self.observed = shortened(self.observed, name, self._logs[name], self.cluster.served, start)
                     self._logs[name] = log
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:

@@ -59,7 +59,7 @@ class Ledger:
     end: int = 0
     """The offset up to which the partition was looked at."""
     gone: PartitionLog | None = attrs.field(default=None, metadata=absent_if_none())
-    """What is known of producers by batches that were deleted."""
+    """What is known of producers by batches that were deleted or compacted, up to its end."""
 
 
 @attrs.frozen
@@ -204,26 +204,29 @@ def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
     return (Noted(batch.base_offset, transaction or NOBODY),)
 
 
-def shortened(seen: Observed, name: str, before: PartitionLog, logs: Mapping[str, PartitionLog]) -> Observed:
-    """Forget what lies before the new start of a log, but for transactions that are under way anywhere."""
+def shortened(
+    seen: Observed, name: str, before: PartitionLog, logs: Mapping[str, PartitionLog], end: int
+) -> Observed:
+    """Forget what is gone of a log, all of it below an offset, but for transactions that are under way anywhere."""
     ledger, start = seen.ledgers.get(name, Ledger()), logs[name].log_start_offset
+    there = {batch.base_offset for batch in logs[name].batches}
     if seen.watched is not None:
-        seen = attrs.evolve(seen, watched=deleted(seen.watched, name, before, start, logs))
+        seen = attrs.evolve(seen, watched=deleted(seen.watched, name, before, logs))
     going = {each.transaction for doing in seen.producers.values() for each in doing if each.phase is not Phase.ENDED}
     going |= {record.transaction for each in seen.ledgers.values() for span in each.open.values()
               for record in span.records}
 
     def stays(span: Span) -> bool:
-        return span.marker_at >= start or any(record.transaction in going for record in span.records)
+        return span.marker_at in there or any(record.transaction in going for record in span.records)
 
-    batches = itertools.takewhile(lambda batch: batch.last_offset < start, before.batches)
+    batches = itertools.takewhile(lambda batch: batch.last_offset < end, before.batches)
     now = attrs.evolve(ledger, ended=chunks(filter(stays, ledger.ended)), gone=beginning(ledger.gone, batches, start))
     ledgers = seen.ledgers.set(name, now)
     known = going | {record.transaction for each in ledgers.values() for span in each.ended for record in span.records}
     return attrs.evolve(
         seen, ledgers=ledgers, heard=chunks(each for each in seen.heard if each.transaction in known),
-        acknowledged=chunks(each for each in seen.acknowledged if each.partition != name or each.offset >= start
-                            or each.transaction in going))
+        acknowledged=chunks(each for each in seen.acknowledged if each.partition != name or each.offset in there
+                            or each.offset >= end or each.transaction in going))
 
 
 def without(seen: Observed, gone: Collection[str]) -> Observed:

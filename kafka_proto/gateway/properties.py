@@ -90,16 +90,28 @@ class Numbers:
         return last.producer_epoch == number.epoch and 0 <= last.last_sequence - number.sequence < MAX_SEQUENCE // 2
 
 
+def _later(batches: Iterable[RecordBatch], gone: PartitionLog | None) -> Iterator[RecordBatch]:
+    """Yield the batches that are behind those of which some are gone: those were judged before."""
+    return (batch for batch in batches if gone is None or batch.base_offset >= gone.log_end_offset)
+
+
 def _note_numbers(name: str, batches: Iterable[RecordBatch], numbers: Numbers) -> Reason:
-    found = map(_number, filter(_is_numbered, batches))
+    found = map(_number, filter(_is_numbered, _later(batches, numbers.gone)))
     return guarantees.written_once(name, found, numbers.known, numbers.was_there)
 
 
-def _epochs(gone: PartitionLog | None) -> tuple[dict[int, int], dict[int, int]]:
-    """Return epochs of producers, and of their coordinators, as batches told that were deleted."""
+Epochs = tuple[PartitionLog | None, tuple[dict[int, int], dict[int, int]]]
+"""What is gone, and the epochs of producers, and of their coordinators, by all so far."""
+
+
+def _epochs(gone: PartitionLog | None) -> Epochs:
     producers = {} if gone is None else gone.producers
-    return ({each: state.producer_epoch for each, state in producers.items()},
-            {each: state.coordinator_epoch for each, state in producers.items()})
+    return gone, ({each: state.producer_epoch for each, state in producers.items()},
+                  {each: state.coordinator_epoch for each, state in producers.items()})
+
+
+def _note_epochs(name: str, batches: Iterable[RecordBatch], epochs: Epochs) -> Reason:
+    return guarantees.producer_state_grows(name, _later(batches, epochs[0]), epochs[1])
 
 
 def _number(batch: RecordBatch) -> tuple[BatchNumber, int]:
@@ -121,8 +133,7 @@ def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets])
 
 NUMBERS: Grown[RecordBatch, Numbers, str] = Grown(lambda gone: Numbers({}, gone), _note_numbers)
 FURTHEST: Grown[AcknowledgedBatch, dict[str, int], None] = Grown(lambda _: {}, _note_furthest)
-EPOCHS: Grown[RecordBatch, tuple[dict[int, int], dict[int, int]], str] = Grown(
-    _epochs, guarantees.producer_state_grows)
+EPOCHS: Grown[RecordBatch, Epochs, str] = Grown(_epochs, _note_epochs)
 COMMITTED: Grown[RecordBatch, CommittedOffsets, None] = Grown(
     lambda _: CommittedOffsets(), lambda _, new, known: known.note(new))
 REPLAYED: Grown[RecordBatch, list[Offsets], None] = Grown(lambda _: [Offsets()], _note_replayed)
@@ -217,10 +228,11 @@ def applied(seen: Observed, brokers: Brokers) -> Reason:
 
 
 def stable(seen: Observed, brokers: Brokers) -> Reason:
-    """R5: what a consumer was sent is in the log of each later leader, unless it was deleted."""
+    """R5: what a consumer was sent is in the log of each later leader, unless it was deleted or compacted."""
     for p, read in seen.reads.items():
         log = brokers.logs.get(p)
-        if log is None or read.offset < log.log_start_offset:
+        gone = _gone(seen, p)
+        if log is None or read.offset < max(log.log_start_offset, 0 if gone is None else gone.log_end_offset):
             continue
         first = log.batches.first_after(read.offset - 1, BASE_OFFSET)
         batch = next(iter(log.batches.between(first, first + 1)), None)

@@ -6,7 +6,7 @@ are outside the checksum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from struct import Struct
 
 import attrs
@@ -28,7 +28,7 @@ MAGIC = 2
 ATTRIBUTES_AT = 22
 """The place of the attributes' lower byte, which carries the information."""
 CODECS = compression.CODECS
-COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 MARKER_KEY, MARKER_VALUE = Struct(">hh"), Struct(">hi")
 NO_TIMESTAMP = -1
 
@@ -291,6 +291,32 @@ def write_batch(
     return with_checksum(header + payload)
 
 
+def time_of(header: BatchHeader, record: WireRecord) -> int:
+    """Return the time of a record of a batch."""
+    of_log = header.attributes & LOG_APPEND_TIME
+    return header.max_timestamp if of_log else header.base_timestamp + record.timestamp_delta
+
+
+def rewritten(batch: bytes, kept: Collection[int], horizon: int | None) -> bytes:
+    """Return a batch as compaction leaves it: with the records at some offset deltas, or none (`MemoryRecords`).
+
+    Offsets, sequences and times stay; the horizon, until when tombstones stay, is in the place of the first time.
+    """
+    header = read_header(batch)
+    records = [record for record in read_records(batch, header) if record.offset_delta in kept]
+    times = [time_of(header, record) for record in records]
+    written, base = bytearray(), next(iter(times), NO_TIMESTAMP) if horizon is None else horizon
+    for record, time in zip(records, times, strict=True):
+        _write_record(written, attrs.evolve(record, timestamp_delta=time - base), record.offset_delta)
+    payload = compression.packed(bytes(written), header.codec) if records else b""
+    attributes = header.attributes & ~DELETE_HORIZON | DELETE_HORIZON * (horizon is not None)
+    after = attrs.evolve(
+        header, batch_length=HEADER.size - AFTER_LENGTH + len(payload), base_timestamp=base, count=len(records),
+        attributes=attributes if records else attributes & ~COMPRESSION,
+        max_timestamp=max(times, default=header.max_timestamp))
+    return with_checksum(HEADER.pack(*attrs.astuple(after)) + payload)
+
+
 def with_checksum(batch: bytes) -> bytes:
     """Return a batch whose checksum is that of its bytes."""
     covered = batch[CHECKED_FROM:]
@@ -345,7 +371,3 @@ def read_marker(batch: bytes, header: BatchHeader) -> tuple[int, int]:
     _, kind = MARKER_KEY.unpack_from(record.key or b"")
     has_epoch = kind in (0, 1) and len(record.value or b"") >= MARKER_VALUE.size
     return kind, MARKER_VALUE.unpack_from(record.value or b"")[1] if has_epoch else -1
-
-
-MARKER_SIZE = len(write_marker(True, 0, 0, 0, 0, 0, 0))
-"""Of each control batch of a transaction."""

@@ -23,11 +23,16 @@ WIDTH = 128
 
 @attrs.frozen
 class LogStart:
-    """The first items of a log are gone: how many, the offset with which it begins since, and what they had made."""
+    """The first items of a log are gone: how many, the offset with which it begins since, and what they had made.
+
+    If the log was compacted that is what all items up to there have made, `clean` of them, below `clean_to`.
+    """
 
     place: int
     offset: int
     log: Any
+    clean: int = 0
+    clean_to: int = 0
 
 
 @attrs.frozen
@@ -75,11 +80,15 @@ class Chunks(Sequence[T]):
 
     def forget(self, start: LogStart, instead: Callable[[T], T]) -> Chunks[T]:
         """Return this sequence without its first items: each has something small in its place, equal ones the same."""
-        first, (whole, part) = self.gone // WIDTH, divmod(start.place, WIDTH)
+        return self._with(start, start.place, instead)
+
+    def _with(self, start: LogStart, count: int, instead: Callable[[T], T]) -> Chunks[T]:
+        """Return this sequence with other items in place of the first ones that are not forgotten."""
+        first, (whole, part) = self.gone // WIDTH, divmod(count, WIDTH)
         full = [*self.full[:first]]
         for chunk in self.full[first:whole]:
-            emptied = tuple(map(instead, chunk))
-            full.append(full[-1] if full and full[-1] == emptied else emptied)
+            other = tuple(map(instead, chunk))
+            full.append(full[-1] if full and full[-1] == other else other)
         rest = self.rest
         if whole < len(self.full):
             partly = self.full[whole]
@@ -88,10 +97,21 @@ class Chunks(Sequence[T]):
             rest = (*map(instead, rest[:part]), *rest[part:])
         return Chunks(tuple(full), rest, start)
 
+    @property
+    def rewritten(self) -> int:
+        """Return how many items need not be as they were: they are forgotten, or compacted."""
+        return 0 if self.start is None else min(max(self.start.place, self.start.clean), len(self))
+
     def begun(self, gone: Chunks[T]) -> Chunks[T]:
         """Return this sequence after what another one has forgotten; if it is not longer than that, only that."""
         tail = chunks((*gone.rest, *self.between(len(gone), len(self))))
-        return Chunks(gone.full + tail.full, tail.rest, gone.start)
+        clean, clean_to = (0, 0) if self.start is None else (self.start.clean, self.start.clean_to)
+        start = gone.start and attrs.evolve(gone.start, clean=clean, clean_to=clean_to)
+        return Chunks(gone.full + tail.full, tail.rest, start)
+
+    def replaced(self, start: LogStart, other: Callable[[T], T]) -> Chunks[T]:
+        """Return this sequence with other items in place of those that are compacted."""
+        return self._with(start, start.clean, other)
 
     def first_after(self, bound: int, key: Callable[[T], int]) -> int:
         """Return the index of the first item whose key is above a bound; keys grow with the index."""
@@ -135,6 +155,11 @@ def longer(items: tuple[T, ...] | Chunks[T], item: T) -> tuple[T, ...] | Chunks[
 def gone(items: Sequence[Any]) -> int:
     """Return how many items of a sequence are forgotten."""
     return items.gone if isinstance(items, Chunks) else 0
+
+
+def rewritten(items: Sequence[Any]) -> int:
+    """Return how many items of a sequence need not be as they were."""
+    return items.rewritten if isinstance(items, Chunks) else 0
 
 
 def section(items: Sequence[T], start: int, stop: int) -> Sequence[T]:

@@ -17,11 +17,6 @@ SizeOf = Callable[[RecordBatch], int]
 """The bytes of a batch on disk."""
 
 
-def len_of(batch: RecordBatch) -> int:
-    """Return the number of records, where they are not bytes."""
-    return len(batch.records)
-
-
 @attrs.frozen
 class LogConfig:
     """The settings of a topic that say when its logs become shorter, by Kafka's names; -1 is no limit."""
@@ -35,6 +30,11 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LARGEST
+
+    @property
+    def max_segment_ms(self) -> int:
+        """Return after which time a segment is rolled: what is to be compacted must not stay active."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if COMPACT in self.cleanup_policy else self.segment_ms
 
 
 @attrs.define
@@ -56,7 +56,7 @@ def segments(
     for batch in batches:
         size = size_of(batch)
         if last is None or last.size + size > config.segment_bytes or (
-                batch.timestamp - last.first_timestamp > config.segment_ms) or (
+                batch.timestamp - last.first_timestamp > config.max_segment_ms) or (
                 last.base_offset < clean_to <= batch.base_offset):
             last = Segment(batch.base_offset, batch.timestamp)
             found.append(last)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 from harness.model import Value
-from kafka_proto.log.chunks import Chunks, gone, section
+from kafka_proto.log.chunks import Chunks, rewritten, section
 
 NIL = -1
 """The leader epoch of a replica that has not heard of any, and the record at an unwritten offset in the spec's log."""
@@ -81,9 +81,9 @@ def last_epoch(log: AnyLog) -> int:
 def first_disagreement(one: AnyLog, other: AnyLog, upto: int) -> int | None:
     """Return the first offset below `upto` at which the logs do not hold the same record, or None.
 
-    What either has forgotten is not looked at.
+    What either has forgotten, or compacted, is not looked at.
     """
-    start = max(gone(one), gone(other))
+    start = max(rewritten(one), rewritten(other))
     if len(one) >= upto and section(one, start, upto) == section(other, start, upto):
         return None
     for offset in range(start, upto):

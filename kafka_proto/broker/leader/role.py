@@ -135,6 +135,9 @@ class PartitionLeader(Role):
         """Return the state without the log; a guard that was given is never given again."""
         return local.put(LEADER[p], verification.LeaderState(guards=local[LEADER[p]].guards))
 
+    def compacted(self, local: Local, p: str, log: PartitionLog) -> Local:
+        return local.put(LEADER[p], attrs.evolve(local[LEADER[p]], log=log))
+
     def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
         return local.put(LEADER[p], appended(local[LEADER[p]], record))
 

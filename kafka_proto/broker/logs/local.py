@@ -12,9 +12,10 @@ import attrs
 
 from harness.model import FrozenMap, Local, Turn, Value
 from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, kept
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted, kept
 from kafka_proto.log import PartitionLog
-from kafka_proto.log.chunks import longer
+from kafka_proto.log.chunks import Chunks, longer
+from kafka_proto.log.cleaning import Compaction
 
 
 class LocalLog(Log):
@@ -97,6 +98,12 @@ class LocalLog(Log):
     def completed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
         """Run the callback of a committed record."""
         return self.carried_out(self.roles[p].completed(local, p, record, callback))
+
+    def compacted(self, local: Local, p: str, done: Compaction) -> Local:
+        held = local[RECORDS[p]]
+        assert isinstance(held.committed, Chunks)
+        kept = compacted(held.committed, done, self.value, lambda record, batch: batch)
+        return self.roles[p].compacted(local.put(RECORDS[p], attrs.evolve(held, committed=kept)), p, done.log)
 
 
 def in_next_epoch(log: Records) -> Records:

@@ -15,9 +15,11 @@ import attrs
 
 from harness.model import Local, Message, Turn, Value
 from kafka_proto.broker.parts import METADATA, NOBODY, REPLICA, LeaderAndEpoch
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, kept
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted, kept
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import Chunks
+from kafka_proto.log.cleaning import Compaction
 from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.records import ReplicaEntry
@@ -175,6 +177,18 @@ class ReplicatedLog(Log):
         shorter = attrs.evolve(state, log=begun(state.log, log, self.value, without_value))
         outcome = leading.serve(self.hosts[p], shorter)
         return self.followed(local, p, attrs.evolve(outcome, flush=True))
+
+    def compacted(self, local: Local, p: str, done: Compaction) -> Local:
+        state, without = local[REPLICA[p]], dict[int, ReplicaEntry]()
+        assert isinstance(state.log, Chunks)
+
+        def other(entry: ReplicaEntry, batch: Any) -> ReplicaEntry:
+            if batch is None:
+                return without.setdefault(entry.epoch, without_value(entry))
+            return attrs.evolve(entry, value=batch)
+
+        local = local.put(REPLICA[p], attrs.evolve(state, log=compacted(state.log, done, self.value, other)))
+        return self.roles[p].compacted(local, p, done.log) if self.roles[p].serves(local, p) else local
 
     @staticmethod
     def value(item: ReplicaEntry) -> Any:

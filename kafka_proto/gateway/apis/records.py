@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from itertools import chain, repeat
+from collections.abc import Collection, Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -42,6 +42,7 @@ from kafka_proto.gateway.context import (
 )
 from kafka_proto.gateway.observed import produced
 from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch, batches_between
+from kafka_proto.log.cleaning import BatchFormat, KeyedRecord
 from kafka_proto.requests import Error
 
 INTERNAL_PARTITIONS = (requests.OFFSETS_PARTITION, requests.TRANSACTION_PARTITION)
@@ -248,8 +249,11 @@ def _partition(
 def as_bytes(batch: RecordBatch, leader_epoch: int) -> bytes:
     """Return a batch of a log as a client reads it."""
     if batch.marker is not None:
-        return records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
-                                    batch.coordinator_epoch, batch.base_offset, batch.timestamp, leader_epoch)
+        marker = records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
+                                      batch.coordinator_epoch, batch.base_offset, batch.timestamp, leader_epoch)
+        if batch.records and batch.delete_horizon is None:
+            return marker
+        return records.rewritten(marker, {0} if batch.records else (), batch.delete_horizon)
     return records.at_offset(data_of(batch), batch.base_offset, leader_epoch)
 
 
@@ -262,20 +266,38 @@ def data_of(batch: RecordBatch) -> bytes:
 
 def size_of(batch: RecordBatch) -> int:
     """Return how many bytes a batch has on disk."""
-    return records.MARKER_SIZE if batch.marker is not None else len(data_of(batch))
+    return len(as_bytes(batch, 0)) if batch.marker is not None else len(data_of(batch))
+
+
+def keyed(batch: RecordBatch) -> Iterator[KeyedRecord]:
+    """Yield the records of a batch as compaction sees them."""
+    data = as_bytes(batch, 0)
+    for record in records.read_records(data, records.read_header(data)):
+        yield KeyedRecord(batch.base_offset + record.offset_delta, record.key, record.value is not None)
+
+
+def rewritten(batch: RecordBatch, kept: Collection[int], horizon: int | None) -> RecordBatch:
+    """Return a batch with the records at some offsets only; it says until when its tombstones stay."""
+    if batch.marker is not None:
+        return attrs.evolve(batch, records=batch.records if kept else (), delete_horizon=horizon)
+    (written,) = batch.records
+    data = records.rewritten(written.data, {offset - batch.base_offset for offset in kept}, horizon)
+    return attrs.evolve(batch, records=(attrs.evolve(written, data=data),), delete_horizon=horizon,
+                        timestamp=records.read_header(data).max_timestamp)
+
+
+FORM = BatchFormat(size_of, keyed, rewritten)
 
 
 def record_times(batch: RecordBatch) -> Iterator[int]:
-    """Yield the time stamp of each record of a batch."""
+    """Yield the time stamp of each record of a batch, and none at offsets of records that are gone."""
     if batch.marker is not None:
         yield batch.timestamp
         return
     data = data_of(batch)
     header = records.read_header(data)
-    if header.attributes & records.LOG_APPEND_TIME:
-        yield from repeat(header.max_timestamp, header.count)
-        return
-    yield from (header.base_timestamp + record.timestamp_delta for record in records.read_records(data, header))
+    times = {record.offset_delta: records.time_of(header, record) for record in records.read_records(data, header)}
+    yield from (times.get(delta, records.NO_TIMESTAMP) for delta in range(header.last_offset_delta + 1))
 
 
 def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:
