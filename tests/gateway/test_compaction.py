@@ -13,7 +13,15 @@ from support.gateway.wire import Talk, adding, fetched, initializing, inject, ow
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.records import DELETE_HORIZON, BatchHeader, WireRecord, read_header, read_records, split, write_batch
+from kafka_proto.gateway.records import (
+    DELETE_HORIZON,
+    BatchHeader,
+    WireRecord,
+    read_header,
+    read_records,
+    split,
+    write_batch,
+)
 
 SECOND = 1_000
 Pair = tuple[bytes, bytes | None]
@@ -38,7 +46,8 @@ class Topic:
 
     def write(self, *pairs: Pair, codec: str = "none", tid: str | None = None, **fields: Any) -> int:
         """Write a batch with the time of now, and let a little time pass; return its offset."""
-        data = write_batch([WireRecord(*pair) for pair in pairs], base_timestamp=self.clients.now, codec=codec, **fields)
+        records = [WireRecord(*pair) for pair in pairs]
+        data = write_batch(records, base_timestamp=self.clients.now, codec=codec, **fields)
         (topic,) = self.one(offer.PRODUCE, 9, produced((0, data), tid=tid))["responses"]
         (row,) = topic["partition_responses"]
         assert row["error_code"] == 0, row
@@ -148,7 +157,7 @@ def test_aborted_records_go_at_once_and_markers_later() -> None:
     topic.wait(12)
     topic.write((b"a", b"2"))
     topic.wait(1)
-    assert [header.base_offset for header, _ in topic.batches(level=1)][0] == 2
+    assert next(header.base_offset for header, _ in topic.batches(level=1)) == 2
     assert topic.clients.host.problems() == {}
 
 
