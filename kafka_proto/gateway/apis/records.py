@@ -292,7 +292,7 @@ FORM = BatchFormat(size_of, keyed, rewritten)
 def record_times(batch: RecordBatch) -> Iterator[int]:
     """Yield the time stamp of each record of a batch, and none at offsets of records that are gone."""
     if batch.marker is not None:
-        yield batch.timestamp
+        yield batch.timestamp if batch.records else records.NO_TIMESTAMP
         return
     data = data_of(batch)
     header = records.read_header(data)
