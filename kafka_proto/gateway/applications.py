@@ -143,17 +143,19 @@ def _of_partition(seen: Watched, number: int, p: str, log: PartitionLog) -> Iter
             yield GoneRecord(number, False, _input_of(application, record), *written)
 
 
-def deleted(seen: Watched, name: str, before: PartitionLog, logs: Mapping[str, PartitionLog]) -> Watched:
-    """Remember what is gone of a partition, while inputs or outputs with its identity are left.
+def deleted(seen: Watched, before: Mapping[str, PartitionLog], logs: Mapping[str, PartitionLog]) -> Watched:
+    """Remember what is gone of some logs, while inputs or outputs with its identity are left.
 
     An input and an output that are both gone were judged, and are forgotten together.
     """
     kept: list[GoneRecord] = []
     for number in range(len(seen.applications)):
         gone = [each for each in seen.gone or () if each.application == number]
-        there = {each.offset for each in _of_partition(seen, number, name, logs[name])}
-        gone += (each for each in _of_partition(seen, number, name, before) if each.offset not in there)
-        left = {each.identity for p, log in logs.items() for each in _of_partition(seen, number, p, log)}
+        rows = [each for p, log in logs.items() for each in _of_partition(seen, number, p, log)]
+        there = {(each.partition, each.offset) for each in rows}
+        gone += (each for p, log in before.items() for each in _of_partition(seen, number, p, log)
+                 if (p, each.offset) not in there)
+        left = {each.identity for each in rows}
         paired = Counter((each.identity, each.is_input) for each in gone)
         for each in gone if left else ():
             if each.identity not in left:

@@ -20,7 +20,7 @@ from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import FORM, record_times
-from kafka_proto.gateway.applications import watched
+from kafka_proto.gateway.applications import deleted, watched
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import groups_of, replication_of
 from kafka_proto.gateway.connection import Connection, WireRequest
@@ -35,7 +35,7 @@ from kafka_proto.gateway.inputs import (
     Output,
     Settings,
 )
-from kafka_proto.gateway.observed import Observed, logged, shortened, without
+from kafka_proto.gateway.observed import Observed, Shortened, logged, shortened, without
 from kafka_proto.gateway.offer import offer_of
 from kafka_proto.gateway.properties import Brokers, judged, looked_at
 from kafka_proto.log import PartitionLog
@@ -129,13 +129,25 @@ class Host(Front):
             self._judge()
         for name, broker, compaction in done:
             cluster.compact(name, broker, compaction)
-            if cluster.leads(broker, name):
-                self.observed = shortened(self.observed, name, self._logs[name], cluster.served, compaction.end)
+        self._forget_what_is_gone({name: each.end for name, broker, each in done if cluster.leads(broker, name)})
 
     def _judge(self) -> None:
         """Judge the session before records are deleted."""
         self._look()
         self.observed, self._logs = judged(self.observed, self.brokers), self.cluster.served
+
+    def _forget_what_is_gone(self, ends: Mapping[str, int]) -> None:
+        """Let observers forget what is gone of partitions, up to an offset of each."""
+        found = {name: Shortened(self._logs[name], log, end) for name, end in ends.items()
+                 if name in self._logs and (log := self.cluster.served_log(name)) is not None}
+        if not found:
+            return
+        self.observed = shortened(self.observed, found)
+        if self.observed.watched is not None:
+            before = {name: each.before for name, each in found.items()}
+            watched = deleted(self.observed.watched, before, self.cluster.served)
+            self.observed = attrs.evolve(self.observed, watched=watched)
+        self._logs.update({name: each.after for name, each in found.items()})
 
     def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:
         if request.api_key == apis.DELETE_RECORDS:
@@ -183,7 +195,7 @@ class Host(Front):
         """Note new committed records, and deleted partitions."""
         if not self.cluster.stirred:
             return
-        stirred, self.cluster.stirred = self.cluster.stirred, set()
+        starts, stirred, self.cluster.stirred = dict[str, int](), self.cluster.stirred, set()
         for each in self.under_way:
             each.is_stirred = each.is_stirred or not each.watched.isdisjoint(stirred)
         if self.cluster.deleted:
@@ -193,9 +205,8 @@ class Host(Front):
             if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
                 if name in self._logs and self._logs[name].log_start_offset < log.log_start_offset:
-                    start = log.log_start_offset
-                    self.observed = shortened(self.observed, name, self._logs[name], self.cluster.served, start)
-                    self._logs[name] = log
+                    starts[name] = log.log_start_offset
+        self._forget_what_is_gone(starts)
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:
         self._look()

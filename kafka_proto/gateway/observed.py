@@ -8,7 +8,6 @@ caused a marker.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from operator import attrgetter
@@ -20,10 +19,10 @@ from harness.model import FrozenMap, absent_if_none
 from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.applications import Watched, asked, deleted
+from kafka_proto.gateway.applications import Watched, asked
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
-from kafka_proto.log import PartitionLog, RecordBatch, beginning
+from kafka_proto.log import PartitionLog, RecordBatch, batches_between, beginning
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
 
 KEPT_EPOCHS = 3
@@ -204,29 +203,39 @@ def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
     return (Noted(batch.base_offset, transaction or NOBODY),)
 
 
-def shortened(
-    seen: Observed, name: str, before: PartitionLog, logs: Mapping[str, PartitionLog], end: int
-) -> Observed:
-    """Forget what is gone of a log, all of it below an offset, but for transactions that are under way anywhere."""
-    ledger, start = seen.ledgers.get(name, Ledger()), logs[name].log_start_offset
-    there = {batch.base_offset for batch in logs[name].batches}
-    if seen.watched is not None:
-        seen = attrs.evolve(seen, watched=deleted(seen.watched, name, before, logs))
+@attrs.frozen
+class Shortened:
+    """A log of which something is gone, as it was and as it is; all that is gone was below an offset."""
+
+    before: PartitionLog
+    after: PartitionLog
+    end: int
+
+
+def shortened(seen: Observed, found: Mapping[str, Shortened]) -> Observed:
+    """Forget what is gone of logs, but for transactions that are under way anywhere."""
     going = {each.transaction for doing in seen.producers.values() for each in doing if each.phase is not Phase.ENDED}
     going |= {record.transaction for each in seen.ledgers.values() for span in each.open.values()
               for record in span.records}
+    there = {name: {batch.base_offset for batch in each.after.batches} for name, each in found.items()}
 
-    def stays(span: Span) -> bool:
-        return span.marker_at in there or any(record.transaction in going for record in span.records)
+    def stays(name: str, offset: int, *transactions: str) -> bool:
+        return name not in found or offset >= found[name].end or offset in there[name] or not going.isdisjoint(
+            transactions)
 
-    batches = itertools.takewhile(lambda batch: batch.last_offset < end, before.batches)
-    now = attrs.evolve(ledger, ended=chunks(filter(stays, ledger.ended)), gone=beginning(ledger.gone, batches, start))
-    ledgers = seen.ledgers.set(name, now)
-    known = going | {record.transaction for each in ledgers.values() for span in each.ended for record in span.records}
+    ledgers = dict(seen.ledgers)
+    for name, each in found.items():
+        ledger = ledgers.get(name, Ledger())
+        ended = [span for span in ledger.ended
+                 if stays(name, span.marker_at, *(record.transaction for record in span.records))]
+        gone = batches_between(each.before, 0, each.end)
+        made = beginning(ledger.gone, gone, each.after.log_start_offset)
+        ledgers[name] = attrs.evolve(ledger, ended=chunks(ended), gone=made)
+    known = going | {record.transaction for ledger in ledgers.values() for span in ledger.ended
+                     for record in span.records}
     return attrs.evolve(
-        seen, ledgers=ledgers, heard=chunks(each for each in seen.heard if each.transaction in known),
-        acknowledged=chunks(each for each in seen.acknowledged if each.partition != name or each.offset in there
-                            or each.offset >= end or each.transaction in going))
+        seen, ledgers=FrozenMap(ledgers), heard=chunks(each for each in seen.heard if each.transaction in known),
+        acknowledged=chunks(ack for ack in seen.acknowledged if stays(ack.partition, ack.offset, ack.transaction)))
 
 
 def without(seen: Observed, gone: Collection[str]) -> Observed:
