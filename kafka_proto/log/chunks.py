@@ -73,6 +73,13 @@ class Chunks(Sequence[T]):
         rest = (*self.rest, item)
         return Chunks(*((self.full, rest) if len(rest) < WIDTH else ((*self.full, rest), ())), self.start)
 
+    def extended(self, items: tuple[T, ...]) -> Chunks[T]:
+        """Return this sequence with items at its end."""
+        if not items:
+            return self
+        tail = chunks((*self.rest, *items))
+        return Chunks(self.full + tail.full, tail.rest, self.start)
+
     @property
     def gone(self) -> int:
         """Return how many items are forgotten."""
@@ -104,10 +111,9 @@ class Chunks(Sequence[T]):
 
     def begun(self, gone: Chunks[T]) -> Chunks[T]:
         """Return this sequence after what another one has forgotten; if it is not longer than that, only that."""
-        tail = chunks((*gone.rest, *self.between(len(gone), len(self))))
         clean, clean_to = (0, 0) if self.start is None else (self.start.clean, self.start.clean_to)
         start = gone.start and attrs.evolve(gone.start, clean=clean, clean_to=clean_to)
-        return Chunks(gone.full + tail.full, tail.rest, start)
+        return attrs.evolve(gone.extended(tuple(self.between(len(gone), len(self)))), start=start)
 
     def replaced(self, start: LogStart, other: Callable[[T], T]) -> Chunks[T]:
         """Return this sequence with other items in place of those that are compacted."""

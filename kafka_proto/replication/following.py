@@ -115,8 +115,9 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
     if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else longer(s.log, response.entry)
-    if response.gone is not None and isinstance(entries, Chunks):
-        entries = entries.begun(response.gone)
+    if isinstance(entries, Chunks):
+        entries = entries.extended(response.more or ())
+        entries = entries if response.gone is None else entries.begun(response.gone)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
     flush = k.flushes_each and entries is not s.log
     return then(ReplicaOutcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))

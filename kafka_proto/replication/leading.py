@@ -27,6 +27,9 @@ from kafka_proto.replication.replica_state import (
     then,
 )
 
+MOST_FETCHED = 1_000
+"""Records that a follower on a broker that runs is sent at once."""
+
 
 def become_leader(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
@@ -85,8 +88,9 @@ def answer_fetch(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> F
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
     if (gone := more_gone(s, fetch)) is not None:
         return heard, attrs.evolve(fetched(k, s, fetch, Error.NONE), gone=gone)
-    if fetch.fetch_offset < len(s.log):
-        return heard, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
+    if (at := fetch.fetch_offset) < len(s.log):
+        more = tuple(s.log.between(at + 1, at + MOST_FETCHED)) if isinstance(s.log, Chunks) else ()
+        return heard, attrs.evolve(fetched(k, s, fetch, Error.NONE, s.log[at]), more=more or None)
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
         return heard, fetched(k, s, fetch, Error.NONE)
     return heard, None

@@ -81,6 +81,8 @@ class FetchResponse(PartitionMessage):
     """With DIVERGING_EPOCH: what the leader has of the follower's last epoch."""
     gone: Chunks[ReplicaEntry] | None = attrs.field(default=None, metadata=absent_if_none())
     """What the leader has forgotten, if that is more than the follower has: their log begins after it."""
+    more: tuple[ReplicaEntry, ...] | None = attrs.field(default=None, metadata=absent_if_none())
+    """The records behind that one, on brokers that run."""
 
 
 @attrs.frozen

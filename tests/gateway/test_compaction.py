@@ -236,3 +236,25 @@ def test_compacted_and_deleted_logs_begin_later_too() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (303, 303)
     assert topic.write((b"c", b"2")) == 303
     assert topic.clients.host.problems() == {}
+
+
+def test_a_new_replica_has_what_compaction_and_retention_have_left() -> None:
+    """It leads with it, and writes behind it; what is open in the log when it comes stays open."""
+    topic = Topic(4, cleanup_policy="compact,delete", retention_ms="5000")
+    for n in range(200):
+        topic.write((b"a", b"%d" % n))
+    topic.wait(4)
+    for n in range(4):
+        topic.write((b"b", b"%d" % n))
+    topic.wait(2)
+    assert list(topic.there(200)) == [202, 203] and topic.clients.host.cluster.log("t-0").log_start_offset == 200
+    moved = topic.one(offer.ALTER_PARTITION_REASSIGNMENTS, 0, {"timeout": 1000, "topics": (
+        {"name": "t", "partitions": ({"partition_index": 0, "replicas": (4,)},)},)})
+    assert moved["error_code"] == 0 and topic.clients.host.cluster.leader("t-0") == "b4"
+    topic.me = topic.clients.connect(4)
+    assert list(topic.there(200)) == [202, 203]
+    assert topic.write((b"b", b"4")) == 204
+    topic.write((b"c", b"4"))
+    topic.wait()
+    assert list(topic.there(200)) == [204, 205]
+    assert topic.clients.host.problems() == {}

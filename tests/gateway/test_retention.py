@@ -261,3 +261,19 @@ def test_a_session_with_retention_is_replayed(tmp_path: Path) -> None:
     recording.write(path)
     first, again = (replay_plain(read_trail(path), Recorder(keep=False)) for _ in range(2))
     assert first.digest == again.digest and first.verdict.ok
+
+
+def test_a_broker_catches_up_with_many_records_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was down while more was written than brokers tell each other record by record."""
+    from kafka_proto.cluster import running_actors
+
+    clients = clients_of(3)
+    me = clients.connect()
+    inject(clients, 1, "crash", broker=3, for_ms=SECOND)
+    for n in range(300):
+        write(clients, me, b"%d" % n)
+    monkeypatch.setattr(running_actors, "MOST_MESSAGES", 100)
+    clients.wait(2 * SECOND)
+    cluster = clients.host.cluster
+    assert cluster.log_on("t-0", "b3") == cluster.log("t-0") and set(cluster.in_sync("t-0")) == {"b1", "b2", "b3"}
+    assert clients.host.problems() == {}

@@ -224,8 +224,9 @@ class ReplicatedLog(Log):
         while self.may_raise(k, effect.local[part]):
             raised = leading.increase_high_watermark(k, effect.local[part])
             local = effect.local.put(part, raised.state)
-            if role.serves(local, p):
-                local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
+            passed = raised.state.log[raised.state.high_watermark - 1].value
+            if role.serves(local, p) and passed is not None:
+                local = role.committed(local, p, passed)
             effect = effect.then(self.called_back(local, p, raised, raised.state.log))
         return effect
 
