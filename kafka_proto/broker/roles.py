@@ -135,10 +135,13 @@ class Role:
         """Say whether it has loaded a partition that the broker leads."""
         return True
 
-    def loaded(self, local: Local, p: str, records: Iterable[Any], start: Any = None) -> Local:
-        """Return the state in which it serves a partition with these records; `start` is what those made that are gone.
-        """
+    def loaded(self, local: Local, p: str, records: Iterable[Any]) -> Local:
+        """Return the state in which it serves a partition with these records."""
         return local
+
+    def loaded_from(self, local: Local, p: str, start: Any, records: Iterable[Any]) -> Local:
+        """Return the same where records are gone; `start` is what they had made."""
+        return self.loaded(local, p, records)
 
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state in which it serves a partition no longer, or not yet: a leader was elected."""
@@ -276,12 +279,16 @@ class Log:
 
     def loaded(self, local: Local, p: str, items: Sequence[Any], committed: int) -> Local:
         """Return the state in which a role serves a partition that it loads at once."""
-        role, first = self.roles[p], gone(items)
-        records, start = kept(items, self.value)
-        local = role.loaded(local, p, records, start)
-        for record in map(self.value, section(items, first, committed)):
+        role, local = self.roles[p], self.read(local, p, items)
+        for record in map(self.value, section(items, gone(items), committed)):
             local = role.committed(local, p, record) if record is not None else local
         return local
+
+    def read(self, local: Local, p: str, items: Sequence[Any]) -> Local:
+        """Return the state in which a role has read what is in a log."""
+        records, start = kept(items, self.value)
+        role = self.roles[p]
+        return role.loaded(local, p, records) if start is None else role.loaded_from(local, p, start, records)
 
     @staticmethod
     def value(item: Any) -> Any:

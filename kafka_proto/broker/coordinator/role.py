@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import attrs
 
@@ -115,7 +114,7 @@ class TransactionCoordinator(roles.Role):
     def serves(self, local: Local, p: str) -> bool:
         return not local[COORDINATOR[p]].cache.loading
 
-    def loaded(self, local: Local, p: str, records: Iterable[TransactionRecord], start: Any = None) -> Local:
+    def loaded(self, local: Local, p: str, records: Iterable[TransactionRecord]) -> Local:
         """Return the state with the log read; what is prepared is to be completed (`onElection`)."""
         records = tuple(records)
         cache, effects = load(

@@ -124,11 +124,12 @@ class PartitionLeader(Role):
     def serves(self, local: Local, p: str) -> bool:
         return local[LEADER[p]].serves
 
-    def loaded(
-        self, local: Local, p: str, records: Iterable[RecordBatch], start: PartitionLog | None = None
-    ) -> Local:
+    def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
         """Return the state with the log derived from its records, producers and transactions included (`rebuild`)."""
-        log = read_on(start or EMPTY_LOG, records)
+        return self.loaded_from(local, p, EMPTY_LOG, records)
+
+    def loaded_from(self, local: Local, p: str, start: PartitionLog, records: Iterable[RecordBatch]) -> Local:
+        log = read_on(start, records)
         return local.put(LEADER[p], attrs.evolve(local[LEADER[p]], log=log, serves=True))
 
     def resigned(self, local: Local, p: str) -> Local:

@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import FrozenMap, Local, Turn, Value
 from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted, kept
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
 from kafka_proto.log import PartitionLog
 from kafka_proto.log.chunks import Chunks, longer
 from kafka_proto.log.cleaning import Compaction
@@ -63,7 +63,7 @@ class LocalLog(Log):
         for p in self.moving:
             role, log = self.roles[p], local[RECORDS[p]]
             if not role.serves(local, p):
-                after = role.loaded(local, p, *kept(log.committed, self.value))
+                after = self.read(local, p, log.committed)
                 yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA, RECORDS[p]))
             if log.under_way:
                 record, callback = log.under_way[0]

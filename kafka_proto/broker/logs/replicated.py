@@ -15,7 +15,7 @@ import attrs
 
 from harness.model import Local, Message, Turn, Value
 from kafka_proto.broker.parts import METADATA, NOBODY, REPLICA, LeaderAndEpoch
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted, kept
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
 from kafka_proto.log.chunks import Chunks
@@ -80,7 +80,7 @@ class ReplicatedLog(Log):
         for p in here:
             k, state, role = self.hosts[p], local[REPLICA[p]], self.roles[p]
             if self.may_load(k, state) and not role.serves(local, p):
-                yield Turn("LoadTxnLog", (self.name, p), role.loaded(local, p, *kept(state.log, self.value)))
+                yield Turn("LoadTxnLog", (self.name, p), self.read(local, p, state.log))
             for follower in state.followers:
                 if self.may_expand_isr(k, state, follower):
                     outcome = leading.propose_isr(k, state, state.isr | {follower})
