@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.gateway.compacted_log import CompactedLog, played
 from support.gateway.wire import Talk, adding, fetched, initializing, inject, owner_in, produced, talk
+from support.paths import DATA
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
@@ -24,6 +27,7 @@ from kafka_proto.gateway.records import (
 )
 
 SECOND = 1_000
+RECORDED = DATA / "gateway" / "compacted.json"
 Pair = tuple[bytes, bytes | None]
 
 
@@ -258,3 +262,13 @@ def test_a_new_replica_has_what_compaction_and_retention_have_left() -> None:
     topic.wait()
     assert list(topic.there(200)) == [204, 205]
     assert topic.clients.host.problems() == {}
+
+
+def test_a_log_is_compacted_as_by_a_real_broker() -> None:
+    """Batch by batch, after each of five rounds: recorded on Kafka 4.4.0."""
+    clients = talk({}, log_cleaner_backoff_ms=500)
+    me = clients.connect()
+    log = CompactedLog(lambda api, version, message: clients.one(me, api, version, message),
+                       lambda seconds: clients.wait(int(seconds * SECOND)), lambda: clients.now)
+    assert played(log) == json.loads(RECORDED.read_text())
+    assert clients.host.problems() == {}
