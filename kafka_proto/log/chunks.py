@@ -168,6 +168,17 @@ def rewritten(items: Sequence[Any]) -> int:
     return items.rewritten if isinstance(items, Chunks) else 0
 
 
+def same(one: Sequence[T], other: Sequence[T], start: int, stop: int) -> bool:
+    """Say whether two sequences have the same items from one index to another; whole chunks are compared as they are.
+    """
+    if isinstance(one, Chunks) and isinstance(other, Chunks):
+        first, last = -(-start // WIDTH), min(stop, len(one), len(other)) // WIDTH
+        if first < last:
+            return one.full[first:last] == other.full[first:last] and all(
+                section(one, *edge) == section(other, *edge) for edge in ((start, first * WIDTH), (last * WIDTH, stop)))
+    return section(one, start, stop) == section(other, start, stop)
+
+
 def section(items: Sequence[T], start: int, stop: int) -> Sequence[T]:
     """Return the items of a sequence from one index to another."""
     return tuple(items.between(start, stop)) if isinstance(items, Chunks) else items[start:stop]

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 from harness.model import Value
-from kafka_proto.log.chunks import Chunks, rewritten, section
+from kafka_proto.log.chunks import Chunks, rewritten, same
 
 NIL = -1
 """The leader epoch of a replica that has not heard of any, and the record at an unwritten offset in the spec's log."""
@@ -84,7 +84,7 @@ def first_disagreement(one: AnyLog, other: AnyLog, upto: int) -> int | None:
     What either has forgotten, or compacted, is not looked at.
     """
     start = max(rewritten(one), rewritten(other))
-    if len(one) >= upto and section(one, start, upto) == section(other, start, upto):
+    if len(one) >= upto and same(one, other, start, upto):
         return None
     for offset in range(start, upto):
         record = record_at(one, offset)

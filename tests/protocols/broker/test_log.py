@@ -21,7 +21,7 @@ from kafka_proto.log import (
     marker_batch,
     with_high_watermark,
 )
-from kafka_proto.log.chunks import WIDTH, LogStart, chunks, longer, section
+from kafka_proto.log.chunks import WIDTH, LogStart, chunks, longer, same, section
 
 KINDS = st.sampled_from(["data", "plain", "commit", "abort", "bump", "replicate"])
 MOVES = st.lists(st.tuples(st.integers(1, 3), KINDS, st.integers(1, 3)), max_size=60)
@@ -179,6 +179,9 @@ def test_long_sequence_forgets_its_beginning(place: int) -> None:
         assert list(begun) == [-1] * place + list(other)[place:] and begun.start == start
     assert section(shorter, place, place + 3) == section(tuple(shorter), place, place + 3)
     assert list(shorter[:place + 1]) == list(shorter)[:place + 1]
+    other = longer(whole, 0).begun(shorter[:place])
+    assert same(shorter, other, 1, len(whole)) and not same(shorter, other, 1, len(other))
+    assert not same(whole, longer(chunks(range(2 * WIDTH)), 7), 1, 2 * WIDTH + 1)
     with pytest.raises(IndexError, match="begins at its beginning"):
         _ = shorter[1:]
 
