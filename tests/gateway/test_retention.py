@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.gateway.set_clock import SetClock
 from support.gateway.wire import Producer, Talk, fetched, initializing, inject, owner_in, produced, talk
 
 from harness.record import read_trail
@@ -277,3 +278,28 @@ def test_a_broker_catches_up_with_many_records_at_once(monkeypatch: pytest.Monke
     cluster = clients.host.cluster
     assert cluster.log_on("t-0", "b3") == cluster.log("t-0") and set(cluster.in_sync("t-0")) == {"b1", "b2", "b3"}
     assert clients.host.problems() == {}
+
+
+def test_the_fixture_takes_how_often_logs_are_looked_at(clock: SetClock) -> None:
+    """A session over sockets: a segment is deleted at the next look."""
+    from kafka_proto.gateway.client import Client
+    from kafka_proto.gateway.cluster import KafkaCluster
+
+    config = {"log.retention.check.interval.ms": "200", "log.cleaner.backoff.ms": "200"}
+    with KafkaCluster({"t": 1}, config=config) as cluster:
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        with Client(host, int(port)) as client:
+            client.ask(offer.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": False, "resources": (
+                {"resource_type": 2, "resource_name": "t", "configs": (
+                    {"name": "retention.ms", "value": "1000", "config_operation": 0},)},)})
+            now = clock()
+            client.ask(offer.PRODUCE, 9, produced((0, write_batch([WireRecord(None, b"x")], base_timestamp=now))))
+            asked = {"replica_id": -1, "isolation_level": 0, "topics": ({
+                "name": "t", "partitions": ({"partition_index": 0, "timestamp": EARLIEST},)},)}
+            found = []
+            for _ in range(2):
+                clock.pass_ms(900)
+                (row,) = client.ask(offer.LIST_OFFSETS, 5, asked)["topics"][0]["partitions"]
+                found.append(row["offset"])
+            assert found == [0, 1]
+    assert cluster.verdict() is None
