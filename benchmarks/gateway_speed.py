@@ -17,7 +17,9 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import confluent_kafka as kafka
@@ -42,10 +44,10 @@ def producer_of(servers: str, **settings: Any) -> Any:
                            **settings})
 
 
-def topic_of(servers: str, name: str, brokers: int) -> None:
+def topic_of(servers: str, name: str, brokers: int, configs: Mapping[str, str] = MappingProxyType({})) -> None:
     """Make a topic that all brokers have, where the server can."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    for made in admin.create_topics([NewTopic(name, 1, min(3, brokers))]).values():
+    for made in admin.create_topics([NewTopic(name, 1, min(3, brokers), config=dict(configs))]).values():
         made.result(30)
 
 
@@ -154,24 +156,32 @@ def megabytes(pid: int) -> int:
 
 
 def soak(minutes: int) -> None:
-    """Write and read at a steady rate, and say each minute what memory the server has."""
-    with running(ours(3)) as (servers, pid):
+    """Write and read at a steady rate, and say each minute what memory the server has.
+
+    The topic keeps a megabyte, and the brokers look each second for more.
+    """
+    memory: list[int] = []
+    with running(ours(3, "--config", "log.retention.check.interval.ms=1000")) as (servers, pid):
+        topic_of(servers, "soak", 3, {"retention.bytes": "1000000", "segment.bytes": "100000"})
         producer = producer_of(servers)
         consumer = kafka.Consumer({"bootstrap.servers": servers, "group.id": "soak", "log_level": 0,
                                    "auto.offset.reset": "earliest"})
-        consumer.subscribe(["t"])
+        consumer.subscribe(["soak"])
         begun, sent, got = time.monotonic(), 0, 0
         for minute in range(1, minutes + 1):
             while time.monotonic() - begun < minute * 60:
                 behind = int((time.monotonic() - begun) * SOAK_RATE) - sent
                 for _ in range(max(0, behind)):
-                    producer.produce("t", b"v" * 100)
+                    producer.produce("soak", b"v" * 100)
                 sent += max(0, behind)
                 producer.poll(0)
                 got += len(consumer.consume(10_000, timeout=0.05))
-            print(f"minute {minute}: {sent:,} records written, {got:,} read, {megabytes(pid)} MB", flush=True)
+            memory.append(megabytes(pid))
+            print(f"minute {minute}: {sent:,} records written, {got:,} read, {memory[-1]} MB", flush=True)
         assert producer.flush(PATIENCE) == 0
         consumer.close()
+    if minutes > 1:
+        print(f"memory of the last minute to that of the second: {memory[-1] / memory[1]:.2f}")
 
 
 def main() -> None:

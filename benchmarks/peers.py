@@ -37,11 +37,11 @@ def running(command: list[str], ends: int = signal.SIGTERM) -> Iterator[tuple[st
             process.wait(60)
 
 
-def ours(brokers: int) -> list[str]:
+def ours(brokers: int, *options: str) -> list[str]:
     """Return the command of brokers of this project; of three replicas two have to have a record."""
     here = [sys.executable, "-c", "from harness.cli import main; main()"]
     least = ["--min-insync-replicas", "2"] if brokers > 2 else []
-    return [*here, "serve", "t=1", "--brokers", str(brokers), *least]
+    return [*here, "serve", "t=1", "--brokers", str(brokers), *least, *options]
 
 
 def kfake(brokers: int) -> list[str]:

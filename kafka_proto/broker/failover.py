@@ -14,6 +14,7 @@ import attrs
 from harness.model import FrozenMap, Local, Message, Part, Turn
 from kafka_proto.broker.controller import PARTITION, ClusterController, Partition
 from kafka_proto.errors import Error
+from kafka_proto.log.segments import LogConfig
 from kafka_proto.replication import messages, quorum
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr
@@ -23,10 +24,11 @@ Changes = tuple[Local, tuple[Message, ...]]
 
 @attrs.frozen
 class PartitionRules:
-    """The settings of a topic that elections depend on, by Kafka's names."""
+    """The settings of a topic that elections and logs depend on, by Kafka's names."""
 
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
+    log: LogConfig = LogConfig()
 
 
 @attrs.frozen

@@ -27,6 +27,7 @@ from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
 from kafka_proto.broker.leader.verification import LeaderState, SupportedOperation
 from kafka_proto.broker.messages import Asker, Request
+from kafka_proto.log.chunks import Chunks
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import Error
 
@@ -156,7 +157,8 @@ MARKINGS = Part("markings", Markings())
 class Records:
     """The log of one partition that is not replicated."""
 
-    committed: tuple[Any, ...] = persisted(default=())
+    committed: tuple[Any, ...] | Chunks[Any] = persisted(default=())
+    """A tuple in a model; on brokers that run, a sequence that may forget its beginning."""
     under_way: tuple[tuple[Value, Value], ...] = volatile(default=())
     """Records that are not committed yet, each with its callback."""
     leader_epoch: int = persisted(default=1)

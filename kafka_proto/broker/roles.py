@@ -7,14 +7,20 @@ of it. See docs/inside/architecture.md, "A role of a broker".
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from harness.model import Decided, Local, Message, Part, Turn, Value
 from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.errors import Error
+from kafka_proto.log import PartitionLog, beginning
+from kafka_proto.log.chunks import Chunks, LogStart, chunks, gone, section
+from kafka_proto.log.cleaning import Compaction
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -32,10 +38,10 @@ class Append:
 
 @attrs.frozen
 class Await:
-    """A record that is in the log of a partition already, at a place, and what its commit sets off once more."""
+    """A batch that is in the log of a partition already, at an offset, and what its commit sets off once more."""
 
     partition: str
-    place: int
+    offset: int
     callback: Value
     timeout_ms: int | None = None
 
@@ -50,12 +56,14 @@ class Effect:
     awaits: tuple[Await, ...] = ()
     flush: bool | tuple[Part[Any], ...] = False
     """Whether what changed must be durable before anything leaves, even if nothing is appended."""
+    begins: tuple[tuple[str, Any], ...] = ()
+    """Partitions whose logs begin later from now on, each with what is derived from its log."""
 
     def then(self, following: Effect) -> Effect:
         """Return two effects as one, which are to be carried out in order; `following` begins with this one's state."""
         return Effect(
             following.local, self.sent + following.sent, self.appends + following.appends,
-            self.awaits + following.awaits, self.flush or following.flush,
+            self.awaits + following.awaits, self.flush or following.flush, self.begins + following.begins,
         )
 
 
@@ -92,7 +100,7 @@ class Role:
     def outcome(self, effect: Effect, action: str, *about: str) -> RoleStep:
         """Return an effect as a step of the broker, all of it durable before anything leaves."""
         return RoleStep(
-            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=action,
+            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, begins=effect.begins, action=action,
             who=(self.name, *about),
         )
 
@@ -131,8 +139,16 @@ class Role:
         """Return the state in which it serves a partition with these records."""
         return local
 
+    def loaded_from(self, local: Local, p: str, start: Any, records: Iterable[Any]) -> Local:
+        """Return the same where records are gone; `start` is what they had made."""
+        return self.loaded(local, p, records)
+
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state in which it serves a partition no longer, or not yet: a leader was elected."""
+        return local
+
+    def compacted(self, local: Local, p: str, log: Any) -> Local:
+        """Return the state in which the log of a partition that it serves is compacted."""
         return local
 
     def appended(self, local: Local, p: str, record: Any) -> Local:
@@ -158,6 +174,55 @@ class Role:
 def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
     """Return the role that each log partition belongs to."""
     return {p: role for role in roles for p in role.partitions}
+
+
+def kept(items: Sequence[Any], value: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
+    """Return the records that a log has, and what those made that it has forgotten."""
+    start = items.start.log if isinstance(items, Chunks) and items.start is not None else None
+    found = [record for item in section(items, gone(items), len(items)) if (record := value(item)) is not None]
+    if start is not None and found and found[-1].last_offset + 1 < start.log_end_offset:
+        start = PartitionLog(log_start_offset=start.log_start_offset, log_end_offset=start.log_start_offset)
+    return tuple(found), start  # derived anew where an unclean election has cut the log before its start
+
+
+def begun(items: T, log: PartitionLog, value: Callable[[Any], Any], instead: Callable[[Any], Any]) -> T | Chunks[Any]:
+    """Return the items of a log without those before the start of what is derived from them.
+
+    A log of a model keeps them: there only a checkpoint, which a crash may lose, says where it begins.
+    """
+    if not isinstance(items, Chunks):
+        return items
+    place = first = items.gone
+    for item in items.between(first, len(items)):
+        if (batch := value(item)) is not None and batch.last_offset >= log.log_start_offset:
+            break
+        place += 1
+    before = None if items.start is None else items.start.log
+    there = (batch for item in items.between(first, place) if (batch := value(item)) is not None)
+    made = beginning(before, there, log.log_start_offset)
+    clean, clean_to = (0, 0) if items.start is None else (items.start.clean, items.start.clean_to)
+    return items.forget(LogStart(place, log.log_start_offset, made, clean, clean_to), instead)
+
+
+def compacted(
+    items: Chunks[Any], done: Compaction, value: Callable[[Any], Any], other: Callable[[Any, Any], Any]
+) -> Chunks[Any]:
+    """Return the items of a log with their batches compacted; `other` makes an item with another batch, or none."""
+    batches = [batch for item in items.between(items.gone, len(items)) if (batch := value(item)) is not None]
+    before = PartitionLog() if items.start is None else items.start.log
+    there = itertools.takewhile(lambda batch: batch.base_offset < done.end, batches)
+    made = beginning(before, there, done.log.log_start_offset, done.end)
+    index = chunks(txn for txn in done.log.aborted if txn.last_offset < done.end)
+    clean = next((place for place in range(items.gone, len(items)) if (batch := value(items[place])) is not None
+                  and batch.base_offset >= done.end), len(items))
+    start = LogStart(items.gone, done.log.log_start_offset, attrs.evolve(made, aborted=index), clean, done.end)
+
+    def after(item: Any) -> Any:
+        batch = value(item)
+        return item if batch is None or batch.base_offset not in done.changed else other(
+            item, done.changed[batch.base_offset])
+
+    return items.replaced(start, after)
 
 
 class Log:
@@ -193,22 +258,46 @@ class Log:
         """Let a request wait for a record, and return all that follows from it at once."""
         raise NotImplementedError
 
+    def begun(self, local: Local, p: str, log: Any) -> Effect:
+        """Forget what is before the start of a log, as its leader has it now."""
+        return Effect(local)
+
+    def compacted(self, local: Local, p: str, done: Compaction) -> Local:
+        """Return the state with the log of a partition compacted."""
+        raise NotImplementedError
+
     def carried_out(self, effect: Effect) -> Effect:
         """Return an effect with its records appended, and all that follows from them at once."""
         done = Effect(effect.local, effect.sent, flush=effect.flush)
+        for p, log in effect.begins:
+            done = done.then(self.begun(done.local, p, log))
         for wanted in effect.appends:
             done = done.then(self.append(done.local, wanted))
         for awaited in effect.awaits:
             done = done.then(self.wait(done.local, awaited))
         return done
 
-    def loaded(self, local: Local, p: str, records: Sequence[Any], committed: int) -> Local:
+    def loaded(self, local: Local, p: str, items: Sequence[Any], committed: int) -> Local:
         """Return the state in which a role serves a partition that it loads at once."""
-        role = self.roles[p]
-        local = role.loaded(local, p, records)
-        for record in records[:committed]:
-            local = role.committed(local, p, record)
+        role, local = self.roles[p], self.read(local, p, items)
+        for record in map(self.value, section(items, gone(items), committed)):
+            local = role.committed(local, p, record) if record is not None else local
         return local
+
+    def read(self, local: Local, p: str, items: Sequence[Any]) -> Local:
+        """Return the state in which a role has read what is in a log."""
+        records, start = kept(items, self.value)
+        role = self.roles[p]
+        return role.loaded(local, p, records) if start is None else role.loaded_from(local, p, start, records)
+
+    @staticmethod
+    def value(item: Any) -> Any:
+        """Return the record of an item of a log, None if it is gone."""
+        return item
+
+    def place(self, items: Sequence[Any], offset: int) -> int:
+        """Return the place of the batch that begins at an offset, among the last ones."""
+        return next(n for n in reversed(range(gone(items), len(items))) if self.value(items[n]).base_offset == offset)
 
     def step(self, local: Local, among: Collection[str] | None = None) -> Iterable[Turn[Local]]:
         """Yield what it does of its own accord, of some partitions or of all."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from harness.model import Actor, FrozenMap, Local, Message, Part, Setting, Value, durable
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.controller import PARTITION, ClusterController
@@ -21,13 +23,15 @@ from kafka_proto.broker.logs.local import LocalLog
 from kafka_proto.broker.logs.replicated import ReplicatedLog
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
-from kafka_proto.broker.parts import RECORDS, REPLICA, LeaderAndEpoch, Records
+from kafka_proto.broker.parts import METADATA, RECORDS, REPLICA, LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Role
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients.producer import TRANSACTION_TIMEOUT_MS
+from kafka_proto.log.chunks import NOTHING
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.records import EntryLog
 from kafka_proto.replication.replica_state import Replica, ReplicaState
 from kafka_proto.replication.versions import KIP_320
 
@@ -113,11 +117,11 @@ def rules_of(hosts: Mapping[str, tuple[str, ...]], least: Mapping[str, int], set
 
 
 def with_replicated_logs(
-    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str]
+    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str], empty: EntryLog = ()
 ) -> Composition:
     """Return brokers that host replicas, and the controller that elects their leaders; each follower's fetch waits.
 
-    Settings: `disk` (what a crash leaves) and `election`.
+    Settings: `disk` (what a crash leaves) and `election`. Logs are like `empty`.
     """
     brokers = []
     for b, its in roles.items():
@@ -131,7 +135,7 @@ def with_replicated_logs(
         known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
-            states[b][REPLICA[p]] = ReplicaState(broker_epoch=q.broker_epochs[b])
+            states[b][REPLICA[p]] = ReplicaState(empty, broker_epoch=q.broker_epochs[b])
         while under_way:
             message = under_way.pop(0)
             if message.dest != CONTROLLER:
@@ -148,3 +152,20 @@ def on_disk(actor: Actor[Local], state: Local) -> dict[str, Value]:
     layout = actor.layout
     values = layout.values(state)
     return {**values, **{disk: durable(values[slot]) for slot, disk in layout.disks.items()}}
+
+
+def blank(controller: Local, before: Local, after: Local) -> dict[Part[ReplicaState], ReplicaState]:
+    """Return replicas of partitions that were there before, for a broker that had none of them: they are empty."""
+    made = ReplicaState(NOTHING, broker_epoch=after[METADATA].broker_epoch)
+    return {part: made for part in after if part.index[0] == REPLICA.name and part not in before
+            and PARTITION[part.index[-1]] in controller}
+
+
+def carried_over(before: Local, after: Local) -> Local:
+    """Return a state of more or fewer partitions with what another one kept."""
+    after = after.put_all({part: before[part] for part in before if part in after and part is not METADATA})
+    if METADATA in before:
+        metadata, fresh = before[METADATA], after[METADATA].known
+        there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
+        after = after.put(METADATA, attrs.evolve(metadata, known=there))
+    return after.folded()

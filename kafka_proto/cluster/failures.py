@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, Local, Turn, Value, durable, survivor
+from harness.model import FrozenMap, Local, Turn, durable, survivor
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.failover import REGISTRATIONS, FailoverController
 from kafka_proto.broker.logs.local import LocalLog
 from kafka_proto.broker.parts import METADATA, REPLICA, Records
 from kafka_proto.cluster.running_actors import REPLICA_LAG_MS, Pair, RunningActors
 from kafka_proto.errors import Error
+from kafka_proto.log.chunks import gone, rewritten, section
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.replica_state import ReplicaState
@@ -67,6 +68,27 @@ class Leadership:
     leader: str
     epoch: int
     isr: tuple[str, ...]
+
+
+@attrs.frozen
+class Reassignment:
+    """A partition gets other replicas: what it had, and what it is to have."""
+
+    original: tuple[str, ...]
+    target: tuple[str, ...]
+
+    @property
+    def adding(self) -> frozenset[str]:
+        return frozenset(self.target) - frozenset(self.original)
+
+    @property
+    def removing(self) -> frozenset[str]:
+        return frozenset(self.original) - frozenset(self.target)
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Return the replicas until it is complete."""
+        return (*self.target, *(b for b in self.original if b in self.removing))
 
 
 class FailingBrokers(RunningActors):
@@ -236,7 +258,7 @@ class FailingBrokers(RunningActors):
         for part in local:
             if isinstance(state := local[part], ReplicaState):
                 saved = before[part].high_watermark if before is not None and part in before else 0
-                high_watermark = min(saved, state.high_watermark, len(state.log))
+                high_watermark = max(min(saved, state.high_watermark, len(state.log)), gone(state.log))
                 local = local.put(part, attrs.evolve(state, high_watermark=high_watermark))
         return local
 
@@ -347,6 +369,8 @@ class FailingBrokers(RunningActors):
         self._ask_again()
 
 
-def _common(log: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return what two logs begin with."""
-    return tuple(entry for entry, _ in takewhile(lambda pair: pair[0] == pair[1], zip(log, other, strict=False)))
+def _common(log: Any, other: Any) -> Any:
+    """Return what two logs begin with; both have what either has forgotten or compacted."""
+    start = max(rewritten(log), rewritten(other))
+    pairs = zip(section(log, start, len(log)), section(other, start, len(other)), strict=False)
+    return log[:start + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]

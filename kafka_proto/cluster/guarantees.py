@@ -6,7 +6,7 @@ what brokers keep. Each returns nothing, or a reason that names actor and place,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from harness.model import Reason
@@ -111,13 +111,19 @@ def nothing_stays_open(partition: str, last_stable_offset: int, high_watermark: 
 
 
 def written_once(
-    partition: str, found: Iterable[tuple[Hashable, int]], known: dict[Hashable, int] | None = None
+    partition: str, found: Iterable[tuple[T, int]], known: dict[T, int] | None = None,
+    was_there: Callable[[T], bool] = lambda written: False,
 ) -> Reason:
-    """P6: nothing is in a partition twice; `known` is what was found before, and what is found is added to it."""
+    """P6: nothing is in a partition twice; `known` is what was found before, and what is found is added to it.
+
+    `was_there` says what was in the partition and is deleted.
+    """
     at = {} if known is None else known
     for written, offset in found:
         if written in at:
             return f"{written} is in {partition} twice, at the offsets {at[written]} and {offset}"
+        if was_there(written):
+            return f"{written} is in {partition} at offset {offset}, and was there before the log began"
         at[written] = offset
     return None
 

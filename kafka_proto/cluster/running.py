@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Part
-from kafka_proto.broker.controller import PARTITION
+from kafka_proto import requests
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.failover import FailoverController, PartitionRules
@@ -29,40 +29,29 @@ from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, METADATA, RECORDS, REPLICA, Records
 from kafka_proto.broker.placement import Placement, transaction_partitions
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.cluster.composition import in_turn, roles_of, rules_of, with_local_logs, with_replicated_logs
-from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Replication
+from kafka_proto.cluster.composition import (
+    blank,
+    carried_over,
+    in_turn,
+    roles_of,
+    rules_of,
+    with_local_logs,
+    with_replicated_logs,
+)
+from kafka_proto.cluster.failures import KAFKAS, FailingBrokers, Reassignment, Replication
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import NOTHING, Chunks
+from kafka_proto.log.cleaning import Compaction
+from kafka_proto.log.segments import LogConfig
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.messages import PartitionMessage
-from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
 """Producer ids that a broker is given at a time, as Kafka's controller does."""
 DRIVER = "driver"
-
-
-@attrs.frozen
-class Reassignment:
-    """A partition gets other replicas: what it had, and what it is to have."""
-
-    original: tuple[str, ...]
-    target: tuple[str, ...]
-
-    @property
-    def adding(self) -> frozenset[str]:
-        return frozenset(self.target) - frozenset(self.original)
-
-    @property
-    def removing(self) -> frozenset[str]:
-        return frozenset(self.original) - frozenset(self.target)
-
-    @property
-    def replicas(self) -> tuple[str, ...]:
-        """Return the replicas until it is complete."""
-        return (*self.target, *(b for b in self.original if b in self.removing))
 
 
 class RunningCluster(FailingBrokers):
@@ -77,6 +66,7 @@ class RunningCluster(FailingBrokers):
         self.version = version
         self.record_times = record_times
         """The time stamps of a batch's records."""
+        self.began = now
         self.deleted: list[str] = []
         """Partitions that are gone, until the driver takes note."""
         self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
@@ -142,6 +132,25 @@ class RunningCluster(FailingBrokers):
     def may_differ(self, p: str) -> bool:
         """Say whether replicas of a partition need not agree: it may be led, or was, by one that lacks records."""
         return p in self._lossy or self._rules[p].unclean_leader_election_enable
+
+    def log_config(self, p: str) -> LogConfig:
+        """Return the settings by which the logs of a partition become shorter."""
+        return self._rules[p].log
+
+    def delete_before(self, p: str, offset: int) -> None:
+        """Let the leader of a partition delete what is before an offset."""
+        self.answers.pop(self.send(requests.DeleteRecordsRequest(0, p, offset), self.leader(p), DRIVER), None)
+
+    def items(self, p: str, broker: str) -> Chunks[Any]:
+        """Return the log of a partition as it is on a broker's disk."""
+        state = self._states[broker]
+        found = state[REPLICA[p]].log if self.is_replicated else state[RECORDS[p]].committed
+        assert isinstance(found, Chunks)
+        return found
+
+    def compact(self, p: str, broker: str, done: Compaction) -> None:
+        """Let a broker's log of a partition be compacted."""
+        self._became(broker, self._broker(broker).log.compacted(self._states[broker], p, done))
 
     def log_on(self, p: str, broker: str) -> PartitionLog:
         """Return the log of a partition as a broker has it, whether it leads, follows or is down."""
@@ -357,7 +366,7 @@ class RunningCluster(FailingBrokers):
                  for b in names}
         if not self.is_replicated:
             led = placement.all_partitions
-            held = dict.fromkeys(led, Records(leader_epoch=0, epoch_starts=((0, 0),)))
+            held = dict.fromkeys(led, Records(NOTHING, leader_epoch=0, epoch_starts=((0, 0),)))
             actors, self._states = with_local_logs(roles, dict.fromkeys(led, names[0]), held)
         else:
             hosts = {p: self._replicas[p] for p in placement.all_partitions}
@@ -367,7 +376,8 @@ class RunningCluster(FailingBrokers):
             least = {p: rules[p].min_insync_replicas for p in hosts}
             epochs = {b: before[b][METADATA].broker_epoch for b in names if b in before}
             controller = FailoverController(hosts, names, settings["election"], rules, epochs)
-            actors, self._states = with_replicated_logs(roles, rules_of(hosts, least, settings), controller, settings)
+            actors, self._states = with_replicated_logs(
+                roles, rules_of(hosts, least, settings), controller, settings, NOTHING)
         self._actors = {each.name: each for each in actors}
         for name, state in before.items():
             after = carried_over(state, self._states[name])
@@ -379,20 +389,3 @@ class RunningCluster(FailingBrokers):
         for name in names:
             self._tell_time(name)
         self._settle(())
-
-
-def blank(controller: Local, before: Local, after: Local) -> dict[Part[ReplicaState], ReplicaState]:
-    """Return replicas of partitions that were there before, for a broker that had none of them: they are empty."""
-    made = ReplicaState(broker_epoch=after[METADATA].broker_epoch)
-    return {part: made for part in after if part.index[0] == REPLICA.name and part not in before
-            and PARTITION[part.index[-1]] in controller}
-
-
-def carried_over(before: Local, after: Local) -> Local:
-    """Return a state of more or fewer partitions with what another one kept."""
-    after = after.put_all({part: before[part] for part in before if part in after and part is not METADATA})
-    if METADATA in before:
-        metadata, fresh = before[METADATA], after[METADATA].known
-        there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
-        after = after.put(METADATA, attrs.evolve(metadata, known=there))
-    return after.folded()

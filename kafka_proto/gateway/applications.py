@@ -8,12 +8,13 @@ transaction of each. Exactly once means that both are committed by the same one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
 
-from harness.model import FrozenMap, Reason, Refusal
+from harness.model import FrozenMap, Reason, Refusal, Value, absent_if_none
 from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
@@ -29,6 +30,19 @@ AN_EXAMPLE = "orders to payments group=billing by=key"
 
 
 @attrs.frozen
+class GoneRecord:
+    """A committed input or output of an application, by its number, that was deleted."""
+
+    application: int
+    is_input: bool
+    identity: Value
+    """By which outputs name an input."""
+    partition: str
+    offset: int
+    transaction: str
+
+
+@attrs.frozen
 class Watched:
     """The applications of a session, and what is seen of their reading."""
 
@@ -37,6 +51,8 @@ class Watched:
     """The group that each client, by its id, is a member of or asks for its offsets."""
     first: FrozenMap[str, int] = FrozenMap()
     """By group and partition, as `billing orders-0`: the first offset that a reader asked for."""
+    gone: tuple[GoneRecord, ...] | None = attrs.field(default=None, metadata=absent_if_none())
+    """Inputs and outputs that were deleted, while others with their identity are there."""
 
 
 def watched(applications: tuple[DeclaredApplication, ...] | None) -> Watched | None:
@@ -89,7 +105,8 @@ class CommittedRecord(NamedTuple):
 
 def exactly_once(seen: Watched, logs: Mapping[str, PartitionLog]) -> Reason:
     """P12: say which input has no output, more than one, or one that is not committed with its offset."""
-    found = [wrong for application in seen.applications for wrong in _wrong(application, seen.first, logs)]
+    found = [wrong for number in range(len(seen.applications)) for wrong in _wrong(*_records(seen, number, logs), logs,
+                                                                                  seen.applications[number].group)]
     return min(found, key=lambda wrong: wrong.needs_a_crash).reason if found else None
 
 
@@ -100,19 +117,58 @@ class Wrong(NamedTuple):
     needs_a_crash: bool = False
 
 
-def _wrong(
-    application: DeclaredApplication, first: Mapping[str, int], logs: Mapping[str, PartitionLog]
-) -> Iterator[Wrong]:
-    outputs: dict[Any, list[CommittedRecord]] = {}
-    for p in (p for p in logs if topic_of(p) in application.outputs):
-        for written, record in committed(p, logs[p]):
-            outputs.setdefault(_input_of(application, record), []).append(written)
-    inputs: dict[Any, list[CommittedRecord]] = {}
-    for p in (p for p in logs if topic_of(p) in application.inputs):
-        for written, record in committed(p, logs[p]):
-            if written.offset >= first.get(f"{application.group} {p}", written.offset + 1):
-                inputs.setdefault(_identity(application, written, record), []).append(written)
-    moves = _moves(application.group, logs)
+Records = dict[Any, list[CommittedRecord]]
+"""By identity."""
+
+
+def _records(seen: Watched, number: int, logs: Mapping[str, PartitionLog]) -> tuple[Records, Records]:
+    """Return the inputs of an application and its outputs."""
+    found: tuple[Records, Records] = {}, {}
+    gone = (each for each in seen.gone or () if each.application == number)
+    there = (each for p, log in logs.items() for each in _of_partition(seen, number, p, log))
+    for each in (*gone, *there):
+        written = CommittedRecord(each.partition, each.offset, each.transaction)
+        found[not each.is_input].setdefault(each.identity, []).append(written)
+    return found
+
+
+def _of_partition(seen: Watched, number: int, p: str, log: PartitionLog) -> Iterator[GoneRecord]:
+    """Yield what an application has read, or written, of a partition, as it is remembered once it is gone."""
+    application, topic = seen.applications[number], topic_of(p)
+    first = seen.first.get(f"{application.group} {p}", log.log_end_offset)
+    for written, record in committed(p, log) if topic in (*application.inputs, *application.outputs) else ():
+        if topic in application.inputs and written.offset >= first:
+            yield GoneRecord(number, True, _identity(application, written, record), *written)
+        if topic in application.outputs:
+            yield GoneRecord(number, False, _input_of(application, record), *written)
+
+
+def deleted(seen: Watched, before: Mapping[str, PartitionLog], logs: Mapping[str, PartitionLog]) -> Watched:
+    """Remember what is gone of some logs, while inputs or outputs with its identity are left.
+
+    An input and an output that are both gone were judged, and are forgotten together.
+    """
+    kept: list[GoneRecord] = []
+    for number in range(len(seen.applications)):
+        gone = [each for each in seen.gone or () if each.application == number]
+        rows = [each for p, log in logs.items() for each in _of_partition(seen, number, p, log)]
+        there = {(each.partition, each.offset) for each in rows}
+        gone += (each for p, log in before.items() for each in _of_partition(seen, number, p, log)
+                 if (p, each.offset) not in there)
+        left = {each.identity for each in rows}
+        paired = Counter((each.identity, each.is_input) for each in gone)
+        for each in gone if left else ():
+            if each.identity not in left:
+                continue
+            if paired[each.identity, not each.is_input] > 0:
+                paired[each.identity, not each.is_input] -= 1
+            else:
+                kept.append(each)
+    return attrs.evolve(seen, gone=tuple(kept) or None)
+
+
+def _wrong(inputs: Records, outputs: Records, logs: Mapping[str, PartitionLog], group: str) -> Iterator[Wrong]:
+    moves = _moves(group, logs)
     for identity, read in inputs.items():
         wrong = _judged(read, outputs.get(identity, []), moves)
         yield from () if wrong is None else (wrong,)

@@ -1,8 +1,7 @@
 """Settings of topics and brokers by Kafka's names: what they are without being set, what they may be, what they change.
 
-Only some of them change something here: `min.insync.replicas`, `unclean.leader.election.enable` and `max.message.bytes`
-of a topic, and those of `OF_BROKERS`. When records are deleted, compacted or flushed Kafka does not promise, and it is
-never here. `TopicConfig` and `AbstractKafkaConfig` have the names and defaults.
+Of a topic those change something here that are named below, and those of `LogConfig`; of brokers, those of
+`OF_BROKERS`. `TopicConfig` and `AbstractKafkaConfig` have the names and defaults.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from kafka_proto.broker.failover import PartitionRules
 from kafka_proto.broker.group.settings import GroupConfig
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
+from kafka_proto.log.segments import LogConfig
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 """Types of settings, as DescribeConfigs has them."""
@@ -26,6 +26,8 @@ LARGEST = 2**63 - 1
 LARGEST_INT = 2**31 - 1
 MIN_INSYNC, UNCLEAN, MAX_MESSAGE = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
 CLEANUP = "cleanup.policy"
+TIMESTAMP_AFTER, TIMESTAMP_BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
+TIMESTAMP_TYPE, LOG_APPEND_TIME = "message.timestamp.type", "LogAppendTime"
 
 
 @attrs.frozen(eq=False)
@@ -71,9 +73,9 @@ OF_TOPICS: Mapping[str, tuple[str, SettingType]] = {
     "local.retention.ms": ("-2", number(-2)),
     "max.compaction.lag.ms": (str(LARGEST), number(1)),
     MAX_MESSAGE: ("1048588", number(0, LARGEST_INT)),
-    "message.timestamp.after.max.ms": ("3600000", number(0)),
-    "message.timestamp.before.max.ms": (str(LARGEST), number(0)),
-    "message.timestamp.type": ("CreateTime", one_of("CreateTime")),
+    TIMESTAMP_AFTER: ("3600000", number(0)),
+    TIMESTAMP_BEFORE: (str(LARGEST), number(0)),
+    TIMESTAMP_TYPE: ("CreateTime", one_of("CreateTime", LOG_APPEND_TIME)),
     "min.cleanable.dirty.ratio": ("0.5", RATIO),
     "min.compaction.lag.ms": ("0", number(0)),
     MIN_INSYNC: ("1", number(1, LARGEST_INT)),
@@ -108,6 +110,8 @@ OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
     "group.max.session.timeout.ms": ("group_max_session_timeout_ms", number(1, LARGEST_INT)),
     "group.min.session.timeout.ms": ("group_min_session_timeout_ms", number(1, LARGEST_INT)),
+    "log.cleaner.backoff.ms": ("log_cleaner_backoff_ms", number(1)),
+    "log.retention.check.interval.ms": ("log_retention_check_interval_ms", number(1)),
     "message.max.bytes": ("max_message_bytes", number(0, LARGEST_INT)),
     "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),
 }
@@ -135,7 +139,12 @@ def of_topic(settings: Settings, own: Mapping[str, str]) -> dict[str, str]:
 def rules_of(settings: Settings, own: Mapping[str, str]) -> PartitionRules:
     """Return what elections and writes of a topic's partitions depend on."""
     known = of_topic(settings, own)
-    return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true")
+    texts = {field.name: known[name] for field in attrs.fields(LogConfig)
+             if (name := field.name.replace("_", ".")) in known and name != CLEANUP}
+    ratio = float(texts.pop("min_cleanable_dirty_ratio"))
+    log = LogConfig(frozenset(filter(None, map(str.strip, known[CLEANUP].split(",")))), min_cleanable_dirty_ratio=ratio,
+                    **{name: int(text) for name, text in texts.items()})
+    return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true", log)
 
 
 def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:

@@ -13,13 +13,14 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.messages import Request
 from kafka_proto.broker.versions import BrokerVersion, version_of
+from kafka_proto.cluster import retention
 from kafka_proto.cluster.failures import Leadership
 from kafka_proto.cluster.running import RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
-from kafka_proto.gateway.apis.records import record_times
-from kafka_proto.gateway.applications import watched
+from kafka_proto.gateway.apis.records import FORM, record_times
+from kafka_proto.gateway.applications import deleted, watched
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.configs import groups_of, replication_of
 from kafka_proto.gateway.connection import Connection, WireRequest
@@ -34,9 +35,10 @@ from kafka_proto.gateway.inputs import (
     Output,
     Settings,
 )
-from kafka_proto.gateway.observed import Observed, logged, without
+from kafka_proto.gateway.observed import Observed, Shortened, logged, shortened, without
 from kafka_proto.gateway.offer import offer_of
-from kafka_proto.gateway.properties import Brokers, looked_at
+from kafka_proto.gateway.properties import Brokers, judged, looked_at
+from kafka_proto.log import PartitionLog
 from kafka_proto.requests import Error
 
 
@@ -72,6 +74,10 @@ class Host(Front):
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed(watched=watched(settings.applications))
+        self.check_interval_ms = settings.log_retention_check_interval_ms or retention.CHECK_INTERVAL_MS
+        self.backoff_ms = settings.log_cleaner_backoff_ms or retention.CLEANER_BACKOFF_MS
+        self._logs: dict[str, PartitionLog] = {}
+        """Logs as they were before records were deleted in the last input."""
         self.under_way: list[UnderWay] = []
         """Requests that brokers have taken and not answered."""
 
@@ -101,6 +107,7 @@ class Host(Front):
     def take(self, given: Input) -> list[Output]:
         self.cluster.marked = []
         outputs = super().take(given)
+        self._logs = {}
         self.observed = looked_at(self.observed, self.cluster, given)
         return outputs
 
@@ -108,9 +115,43 @@ class Host(Front):
         return Connection(self.offer, ids=self.cluster.topic_ids, names=self.cluster.topic_names)
 
     def _pass_time(self, now: int) -> None:
-        self.cluster.pass_time(now)
+        cluster, since = self.cluster, self.cluster.now
+        cluster.pass_time(now)
+        at = retention.last_check(cluster, since, self.check_interval_ms)
+        starts = {} if at is None else retention.old(cluster, FORM, at)
+        if starts:
+            self._judge()
+        for name, start in starts.items():
+            cluster.delete_before(name, start)
+        at = retention.last_check(cluster, since, self.backoff_ms)
+        done = [] if at is None else list(retention.dirty(cluster, FORM, at))
+        if done:
+            self._judge()
+        for name, broker, compaction in done:
+            cluster.compact(name, broker, compaction)
+        self._forget_what_is_gone({name: each.end for name, broker, each in done if cluster.leads(broker, name)})
+
+    def _judge(self) -> None:
+        """Judge the session before records are deleted."""
+        self._look()
+        self.observed, self._logs = judged(self.observed, self.brokers), self.cluster.served
+
+    def _forget_what_is_gone(self, ends: Mapping[str, int]) -> None:
+        """Let observers forget what is gone of partitions, up to an offset of each."""
+        found = {name: Shortened(self._logs[name], log, end) for name, end in ends.items()
+                 if name in self._logs and (log := self.cluster.served_log(name)) is not None}
+        if not found:
+            return
+        self.observed = shortened(self.observed, found)
+        if self.observed.watched is not None:
+            before = {name: each.before for name, each in found.items()}
+            watched = deleted(self.observed.watched, before, self.cluster.served)
+            self.observed = attrs.evolve(self.observed, watched=watched)
+        self._logs.update({name: each.after for name, each in found.items()})
 
     def _ask(self, broker: int, request: WireRequest, transaction: str, token: Token, outputs: list[Output]) -> None:
+        if request.api_key == apis.DELETE_RECORDS:
+            self._judge()
         here = self._asked(broker, transaction)
         each = UnderWay(token, here, request, TABLE[request.api_key](here, request))
         self.under_way.append(each)
@@ -154,7 +195,7 @@ class Host(Front):
         """Note new committed records, and deleted partitions."""
         if not self.cluster.stirred:
             return
-        stirred, self.cluster.stirred = self.cluster.stirred, set()
+        starts, stirred, self.cluster.stirred = dict[str, int](), self.cluster.stirred, set()
         for each in self.under_way:
             each.is_stirred = each.is_stirred or not each.watched.isdisjoint(stirred)
         if self.cluster.deleted:
@@ -163,6 +204,9 @@ class Host(Front):
         for name in filter(self.cluster.is_read, sorted(stirred)):
             if (log := self.cluster.served_log(name)) is not None:
                 self.observed = logged(self.observed, name, log)
+                if name in self._logs and self._logs[name].log_start_offset < log.log_start_offset:
+                    starts[name] = log.log_start_offset
+        self._forget_what_is_gone(starts)
 
     def _answer(self, each: UnderWay, done: StopIteration | Closing, outputs: list[Output]) -> None:
         self._look()

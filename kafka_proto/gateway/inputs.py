@@ -60,6 +60,10 @@ class Settings:
     if they are None."""
     replica_lag_time_max_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
     auto_leader_rebalance_enable: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    log_retention_check_interval_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """How often old records are looked for; None: each five minutes."""
+    log_cleaner_backoff_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """How often logs are looked for that are to be compacted; None: each 15 seconds."""
     applications: tuple[DeclaredApplication, ...] | None = attrs.field(default=None, metadata=absent_if_none())
     """Those that are to process each input exactly once."""
     group_min_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())

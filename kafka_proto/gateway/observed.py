@@ -8,7 +8,7 @@ caused a marker.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,7 @@ from kafka_proto.gateway import offer
 from kafka_proto.gateway.applications import Watched, asked
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.records import BadBatch, read_header, split
-from kafka_proto.log import PartitionLog, RecordBatch
+from kafka_proto.log import PartitionLog, RecordBatch, batches_between, beginning
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
 
 KEPT_EPOCHS = 3
@@ -57,6 +57,8 @@ class Ledger:
     ended: Chunks[Span] = NOTHING
     end: int = 0
     """The offset up to which the partition was looked at."""
+    gone: PartitionLog | None = attrs.field(default=None, metadata=absent_if_none())
+    """What is known of producers by batches that were deleted or compacted, up to its end."""
 
 
 @attrs.frozen
@@ -190,7 +192,8 @@ def logged(seen: Observed, name: str, log: PartitionLog) -> Observed:
             break
         span = ended_by(batch, open_, noted_whole)
         ended = ended if span is None else ended.add(span)
-    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, Ledger(FrozenMap(open_), ended, log.high_watermark)))
+    now = attrs.evolve(ledger, open=FrozenMap(open_), ended=ended, end=log.high_watermark)
+    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, now))
 
 
 def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
@@ -198,6 +201,41 @@ def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
     ghost = batch.records[0]
     transaction = ghost.transaction if isinstance(ghost, SentRecords | OffsetRecord) else None
     return (Noted(batch.base_offset, transaction or NOBODY),)
+
+
+@attrs.frozen
+class Shortened:
+    """A log of which something is gone, as it was and as it is; all that is gone was below an offset."""
+
+    before: PartitionLog
+    after: PartitionLog
+    end: int
+
+
+def shortened(seen: Observed, found: Mapping[str, Shortened]) -> Observed:
+    """Forget what is gone of logs, but for transactions that are under way anywhere."""
+    going = {each.transaction for doing in seen.producers.values() for each in doing if each.phase is not Phase.ENDED}
+    going |= {record.transaction for each in seen.ledgers.values() for span in each.open.values()
+              for record in span.records}
+    there = {name: {batch.base_offset for batch in each.after.batches} for name, each in found.items()}
+
+    def stays(name: str, offset: int, *transactions: str) -> bool:
+        return name not in found or offset >= found[name].end or offset in there[name] or not going.isdisjoint(
+            transactions)
+
+    ledgers = dict(seen.ledgers)
+    for name, each in found.items():
+        ledger = ledgers.get(name, Ledger())
+        ended = [span for span in ledger.ended
+                 if stays(name, span.marker_at, *(record.transaction for record in span.records))]
+        gone = batches_between(each.before, 0, each.end)
+        made = beginning(ledger.gone, gone, each.after.log_start_offset)
+        ledgers[name] = attrs.evolve(ledger, ended=chunks(ended), gone=made)
+    known = going | {record.transaction for ledger in ledgers.values() for span in ledger.ended
+                     for record in span.records}
+    return attrs.evolve(
+        seen, ledgers=FrozenMap(ledgers), heard=chunks(each for each in seen.heard if each.transaction in known),
+        acknowledged=chunks(ack for ack in seen.acknowledged if stays(ack.partition, ack.offset, ack.transaction)))
 
 
 def without(seen: Observed, gone: Collection[str]) -> Observed:

@@ -6,7 +6,7 @@ they violate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import attrgetter, is_not
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from kafka_proto.gateway.inputs import Ended, Injected, Input, Passed
 from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, AcknowledgedBatch, Observed, noted_whole
 from kafka_proto.gateway.records import read_header
 from kafka_proto.gateway.transactions import EndedTransactions, TransactionCheck
-from kafka_proto.log import PartitionLog, RecordBatch
+from kafka_proto.log import MAX_SEQUENCE, UNKNOWN_PRODUCER, PartitionLog, RecordBatch
 from kafka_proto.log.grown import Grown
 from kafka_proto.requests import OFFSETS_PARTITION
 
@@ -79,6 +79,43 @@ def _open(log: PartitionLog) -> Iterator[Span]:
             yield Span(txn.producer_id, batch.producer_epoch, noted_whole(batch))
 
 
+@attrs.frozen
+class Numbers:
+    """Where the batches of a partition are, and what is known of producers by those that were deleted."""
+
+    known: dict[BatchNumber, int]
+    gone: PartitionLog | None
+
+    def was_there(self, number: BatchNumber) -> bool:
+        """Say whether a batch was deleted: its sequence is not after the last one of its epoch that was."""
+        last = UNKNOWN_PRODUCER if self.gone is None else self.gone.producer(number.producer_id)
+        return last.producer_epoch == number.epoch and 0 <= last.last_sequence - number.sequence < MAX_SEQUENCE // 2
+
+
+def _later(batches: Iterable[RecordBatch], gone: PartitionLog | None) -> Iterator[RecordBatch]:
+    """Yield the batches that are behind those of which some are gone: those were judged before."""
+    return (batch for batch in batches if gone is None or batch.base_offset >= gone.log_end_offset)
+
+
+def _note_numbers(name: str, batches: Iterable[RecordBatch], numbers: Numbers) -> Reason:
+    found = map(_number, filter(_is_numbered, _later(batches, numbers.gone)))
+    return guarantees.written_once(name, found, numbers.known, numbers.was_there)
+
+
+Epochs = tuple[PartitionLog | None, tuple[dict[int, int], dict[int, int]]]
+"""What is gone, and the epochs of producers, and of their coordinators, by all so far."""
+
+
+def _epochs(gone: PartitionLog | None) -> Epochs:
+    producers = {} if gone is None else gone.producers
+    return gone, ({each: state.producer_epoch for each, state in producers.items()},
+                  {each: state.coordinator_epoch for each, state in producers.items()})
+
+
+def _note_epochs(name: str, batches: Iterable[RecordBatch], epochs: Epochs) -> Reason:
+    return guarantees.producer_state_grows(name, _later(batches, epochs[0]), epochs[1])
+
+
 def _number(batch: RecordBatch) -> tuple[BatchNumber, int]:
     return BatchNumber(batch.producer_id, batch.producer_epoch, batch.base_sequence), batch.base_offset
 
@@ -96,14 +133,16 @@ def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets])
     known[0] = reduce(replay, batches, known[0])
 
 
-NUMBERS: Grown[RecordBatch, dict[Hashable, int], str] = Grown(
-    dict, lambda name, new, known: guarantees.written_once(name, map(_number, filter(_is_numbered, new)), known))
-FURTHEST: Grown[AcknowledgedBatch, dict[str, int], None] = Grown(dict, _note_furthest)
-EPOCHS: Grown[RecordBatch, tuple[dict[int, int], dict[int, int]], str] = Grown(
-    lambda: ({}, {}), guarantees.producer_state_grows)
+NUMBERS: Grown[RecordBatch, Numbers, str] = Grown(lambda gone: Numbers({}, gone), _note_numbers)
+FURTHEST: Grown[AcknowledgedBatch, dict[str, int], None] = Grown(lambda _: {}, _note_furthest)
+EPOCHS: Grown[RecordBatch, Epochs, str] = Grown(_epochs, _note_epochs)
 COMMITTED: Grown[RecordBatch, CommittedOffsets, None] = Grown(
-    CommittedOffsets, lambda _, new, known: known.note(new))
-REPLAYED: Grown[RecordBatch, list[Offsets], None] = Grown(lambda: [Offsets()], _note_replayed)
+    lambda _: CommittedOffsets(), lambda _, new, known: known.note(new))
+REPLAYED: Grown[RecordBatch, list[Offsets], None] = Grown(lambda _: [Offsets()], _note_replayed)
+
+
+def _gone(seen: Observed, name: str) -> PartitionLog | None:
+    return seen.ledgers[name].gone if name in seen.ledgers else None
 
 
 def once(seen: Observed, brokers: Brokers) -> Reason:
@@ -111,7 +150,7 @@ def once(seen: Observed, brokers: Brokers) -> Reason:
     furthest, _ = FURTHEST.noted("", seen.acknowledged)
 
     def reasons(name: str, log: PartitionLog) -> Iterator[Reason]:
-        yield NUMBERS.noted(name, log.batches)[1]
+        yield NUMBERS.noted(name, log.batches, seed=_gone(seen, name))[1]
         if furthest.get(name, -1) >= log.log_end_offset:
             acknowledged = (((each, None),) for each in seen.acknowledged if each.partition == name)
             yield guarantees.as_acknowledged(
@@ -205,10 +244,11 @@ def applied(seen: Observed, brokers: Brokers) -> Reason:
 
 
 def stable(seen: Observed, brokers: Brokers) -> Reason:
-    """R5: what a consumer was sent is in the log of each later leader, unless it was deleted."""
+    """R5: what a consumer was sent is in the log of each later leader, unless it was deleted or compacted."""
     for p, read in seen.reads.items():
         log = brokers.logs.get(p)
-        if log is None or read.offset < log.log_start_offset:
+        gone = _gone(seen, p)
+        if log is None or read.offset < max(log.log_start_offset, 0 if gone is None else gone.log_end_offset):
             continue
         first = log.batches.first_after(read.offset - 1, BASE_OFFSET)
         batch = next(iter(log.batches.between(first, first + 1)), None)
@@ -232,7 +272,7 @@ CHECKS: Mapping[str, tuple[str, Check]] = {
         brokers.entries.items(), brokers.waiting)),
     "OffsetsOfTheLog": ("P10", offsets),
     "ProducerStateGrows": ("P11", lambda seen, brokers: guarantees.first(
-        EPOCHS.noted(name, log.batches)[1] for name, log in brokers.logs.items())),
+        EPOCHS.noted(name, log.batches, seed=_gone(seen, name))[1] for name, log in brokers.logs.items())),
     "ExactlyOnce": ("P12", applied),
     "StableReads": ("R5", kept(stable, _reads, _logs)),
 }
@@ -247,8 +287,16 @@ def problems(seen: Observed, brokers: Brokers) -> dict[str, str]:
     """Return the properties that fail, with reasons, P1 first."""
     found = [(number, name, why) for name, (number, check) in CHECKS.items()
              if (why := check(seen, brokers)) is not None]
-    found += [(NOTED[name], name, why) for name, why in seen.broken.items()]
+    stays = {**{name: number for name, (number, _) in CHECKS.items()}, **NOTED}
+    found += [(stays[name], name, why) for name, why in seen.broken.items()]
     return {name: why for _, name, why in sorted(found, key=lambda row: (row[0][0], int(row[0][1:]), row[1]))}
+
+
+def judged(seen: Observed, brokers: Brokers) -> Observed:
+    """Note what is violated so far: it stays so when the records are deleted that show it."""
+    for name, why in problems(seen, brokers).items():
+        seen = violated(seen, name, why)
+    return seen
 
 
 def looked_at(seen: Observed, cluster: RunningCluster, given: Input) -> Observed:
@@ -261,13 +309,13 @@ def looked_at(seen: Observed, cluster: RunningCluster, given: Input) -> Observed
 def properties() -> tuple[Property, ...]:
     """Return them as properties of a recorded session."""
 
-    def of_state(check: Check) -> Callable[[View], Reason]:
-        return lambda view: check(view["observed"], view["brokers"])
+    def of_state(name: str, check: Check) -> Callable[[View], Reason]:
+        return lambda view: view["observed"].broken.get(name) or check(view["observed"], view["brokers"])
 
     def noted(name: str) -> Callable[[View], Reason]:
         return lambda view: view["observed"].broken.get(name)
 
     return (
-        *(always(name, of_state(check), source=f"ours: {number}") for name, (number, check) in CHECKS.items()),
+        *(always(name, of_state(name, check), source=f"ours: {number}") for name, (number, check) in CHECKS.items()),
         *(always(name, noted(name), source=f"ours: {number}") for name, number in NOTED.items()),
     )

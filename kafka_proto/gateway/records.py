@@ -6,7 +6,7 @@ are outside the checksum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from struct import Struct
 
 import attrs
@@ -28,7 +28,7 @@ MAGIC = 2
 ATTRIBUTES_AT = 22
 """The place of the attributes' lower byte, which carries the information."""
 CODECS = compression.CODECS
-COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 MARKER_KEY, MARKER_VALUE = Struct(">hh"), Struct(">hi")
 NO_TIMESTAMP = -1
 
@@ -142,13 +142,13 @@ def check_request(data: bytes | None, version: int) -> tuple[bytes, BatchHeader]
 
 def check_batch(
     batch: bytes, header: BatchHeader, longest: int, latest: int | None, takes_append_time: bool = True,
-    is_keyed: bool = False,
-) -> None:
+    is_keyed: bool = False, earliest: int | None = None,
+) -> int:
     """Look at a batch as a log does before it looks at its producer; no record may be later than `latest`.
 
-    Where `takes_append_time` is not set, a client may not say that times are those of the log; where `is_keyed` is,
-    records have keys. Checks stand in Kafka's order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`.
-    Raises BadBatch.
+    Return the time of the newest record. Where `takes_append_time` is not set, a client may not say that times are
+    those of the log; where `is_keyed` is, records have keys. Checks stand in Kafka's order:
+    `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`. Raises BadBatch.
     """
     if header.base_offset != 0:
         raise BadBatch("INVALID_RECORD", f"a batch at offset {header.base_offset}, where 0 is expected")
@@ -169,9 +169,24 @@ def check_batch(
     late = {at: f"a record of the time {header.base_timestamp + time}, where {latest} is the latest"
             for at, (_, time, _) in enumerate(found)
             if latest is not None and header.base_timestamp + time > latest and at not in keyless}
-    if wrong := {**keyless, **late}:
-        error = "INVALID_TIMESTAMP" if late else "INVALID_RECORD"
+    early = {at: f"a record of the time {header.base_timestamp + time}, where {earliest} is the earliest"
+             for at, (_, time, _) in enumerate(found) if earliest is not None and at not in keyless
+             and NO_TIMESTAMP != header.base_timestamp + time < earliest}
+    if wrong := {**keyless, **early, **late}:
+        error = "INVALID_TIMESTAMP" if early or late else "INVALID_RECORD"
         raise BadBatch(error, f"{len(wrong)} of {header.count} records are refused: {min(wrong.items())[1]}", wrong)
+    return header.base_timestamp + max(time for _, time, _ in found)
+
+
+def with_times(batch: bytes, header: BatchHeader, newest: int, append_time: int | None) -> bytes:
+    """Return a batch as a log keeps it: with the time of its newest record, or with that of the log for all of them."""
+    attributes = header.attributes & ~LOG_APPEND_TIME
+    if append_time is not None:
+        attributes, newest = attributes | LOG_APPEND_TIME, append_time
+    if (attributes, newest) == (header.attributes, header.max_timestamp):
+        return batch
+    kept = attrs.evolve(header, attributes=attributes, max_timestamp=newest)
+    return with_checksum(HEADER.pack(*attrs.astuple(kept)) + batch[HEADER.size:])
 
 
 def _check_counts(header: BatchHeader) -> None:
@@ -274,6 +289,32 @@ def write_batch(
         len(kept) - 1, base_timestamp, newest, producer_id, producer_epoch, base_sequence, len(kept),
     )
     return with_checksum(header + payload)
+
+
+def time_of(header: BatchHeader, record: WireRecord) -> int:
+    """Return the time of a record of a batch."""
+    of_log = header.attributes & LOG_APPEND_TIME
+    return header.max_timestamp if of_log else header.base_timestamp + record.timestamp_delta
+
+
+def rewritten(batch: bytes, kept: Collection[int], horizon: int | None) -> bytes:
+    """Return a batch as compaction leaves it: with the records at some offset deltas, or none (`MemoryRecords`).
+
+    Offsets, sequences and times stay; the horizon, until when tombstones stay, is in the place of the first time.
+    """
+    header = read_header(batch)
+    records = [record for record in read_records(batch, header) if record.offset_delta in kept]
+    times = [time_of(header, record) for record in records]
+    written, base = bytearray(), next(iter(times), NO_TIMESTAMP) if horizon is None else horizon
+    for record, time in zip(records, times, strict=True):
+        _write_record(written, attrs.evolve(record, timestamp_delta=time - base), record.offset_delta)
+    payload = compression.packed(bytes(written), header.codec) if records else b""
+    attributes = header.attributes & ~DELETE_HORIZON | DELETE_HORIZON * (horizon is not None)
+    after = attrs.evolve(
+        header, batch_length=HEADER.size - AFTER_LENGTH + len(payload), base_timestamp=base, count=len(records),
+        attributes=attributes if records else attributes & ~COMPRESSION,
+        max_timestamp=max(times, default=header.max_timestamp))
+    return with_checksum(HEADER.pack(*attrs.astuple(after)) + payload)
 
 
 def with_checksum(batch: bytes) -> bytes:

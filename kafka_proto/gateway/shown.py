@@ -60,7 +60,8 @@ def _entries(log: PartitionLog, readers: dict[str, Reading]) -> Iterator[LogEntr
             kind = MARKERS[batch.marker]
         elif batch.is_transactional:
             kind = ENDED[ends.get(batch.base_offset)]
-        for offset, (text, about) in enumerate(_records(batch), batch.base_offset):
+        for delta, (text, about) in _records(batch):
+            offset = batch.base_offset + delta
             got = tuple(client for client, mine in readers.items()
                         if mine.first <= offset < mine.end and not (mine.committed and kind in VOID))
             yield LogEntry(offset, text, kind, _note(batch), got, about)
@@ -68,35 +69,35 @@ def _entries(log: PartitionLog, readers: dict[str, Reading]) -> Iterator[LogEntr
 
 def _note(batch: RecordBatch) -> str:
     """Return whose a batch is, in a word or two."""
-    ghost = batch.records[0]
+    ghost = batch.records[0] if batch.records else None
     transaction = ghost.transaction if isinstance(ghost, SentRecords | Cause) else ""
     return transaction or (f"e{batch.producer_epoch}" if batch.producer_id >= 0 else "")
 
 
 @lru_cache(maxsize=10_000)
-def _unpacked(data: bytes) -> tuple[Row, ...]:
-    """Return the records of a batch, each with its key, value and headers."""
+def _unpacked(data: bytes) -> tuple[tuple[int, Row], ...]:
+    """Return the records of a batch, each with its offset from the first, and key, value and headers."""
     return tuple(
-        (words.record_text(record), (
+        (record.offset_delta, (words.record_text(record), (
             ("key", words.text(record.key, 200)), ("value", words.text(record.value, 200)),
-            *((f"header {words.text(name)}", words.text(value)) for name, value in record.headers)))
+            *((f"header {words.text(name)}", words.text(value)) for name, value in record.headers))))
         for _, records in words.batches(data) for record in records)
 
 
-def _records(batch: RecordBatch) -> Iterator[Row]:
-    """Yield the records of a batch in a word, each with what is known of it."""
+def _records(batch: RecordBatch) -> Iterator[tuple[int, Row]]:
+    """Yield the records of a batch in a word, each with its offset from the first, and what is known of it."""
     about = ((("producer id", str(batch.producer_id)), ("epoch", str(batch.producer_epoch)))
              if batch.producer_id >= 0 else ())
     for place, record in enumerate(batch.records):
         if isinstance(record, SentRecords):
-            for n, (text, own) in enumerate(_unpacked(record.data)):
+            for n, (text, own) in _unpacked(record.data):
                 sequence = (("sequence", str(batch.base_sequence + n)),) if batch.base_sequence != NO_SEQUENCE else ()
-                yield text, (*own, *about, *sequence, ("transaction", record.transaction or "none"))
+                yield n, (text, (*own, *about, *sequence, ("transaction", record.transaction or "none")))
         elif isinstance(record, Cause):
-            yield text_of(record), (*about, ("caused by", record.transaction))
+            yield place, (text_of(record), (*about, ("caused by", record.transaction)))
         else:
             text = str(record) if isinstance(record, GroupMetadata) else text_of(record)
-            yield words.text(text, 60), (*about, ("record", str(place)))
+            yield place, (words.text(text, 60), (*about, ("record", str(place))))
 
 
 def _transactions(entries: Iterable[tuple[str, TransactionMetadata]]) -> ShownLog:

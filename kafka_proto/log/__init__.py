@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap, Value
+from harness.model import FrozenMap, Value, absent_if_none
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
 
 NO_PRODUCER_ID = -1
@@ -47,6 +47,8 @@ class RecordBatch:
     """Logical milliseconds of the newest record."""
     base_offset: int = -1
     last_offset_delta: int = attrs.Factory(lambda self: len(self.records) - 1, takes_self=True)
+    delete_horizon: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """When tombstones in it may go, or the marker that it is, once compaction has found them (KIP-534)."""
 
     @property
     def last_offset(self) -> int:
@@ -290,16 +292,26 @@ def visible_at(
         yield from enumerate(batch.records, batch.base_offset)
 
 
+def read_on(log: PartitionLog, batches: Iterable[RecordBatch]) -> PartitionLog:
+    """Return a log with the batches that a disk has; what those before its end make is derived already."""
+    found = log
+    for batch in batches:
+        if -1 < batch.last_offset < log.log_end_offset:
+            found = attrs.evolve(found, batches=found.batches.add(batch))
+            continue
+        if batch.base_offset not in (found.log_end_offset, -1):  # it holds the start, or what was between is gone
+            found = attrs.evolve(found, log_end_offset=batch.base_offset)
+        found = append(found, batch)
+    return found
+
+
 def rebuild(log: PartitionLog) -> PartitionLog:
     """Derive everything anew from the batches, as a broker that starts or becomes leader does without a snapshot.
 
     Equal to the log itself while nothing was removed: what a snapshot holds of deleted records is not in the batches.
     """
-    found = PartitionLog(log_start_offset=log.log_start_offset, log_end_offset=log.log_start_offset)
-    for batch in log.batches:
-        if batch.base_offset != found.log_end_offset:  # it holds the start of the log, or what was between is gone
-            found = attrs.evolve(found, log_end_offset=batch.base_offset)
-        found = append(found, batch)
+    empty = PartitionLog(log_start_offset=log.log_start_offset)
+    found = read_on(empty, log.batches)
     return with_high_watermark(attrs.evolve(found, log_end_offset=log.log_end_offset), log.high_watermark)
 
 
@@ -322,6 +334,19 @@ def delete_records(log: PartitionLog, offset: int) -> PartitionLog:
     waiting: tuple[EndedTransaction, ...] = tuple(txn for txn in log.unreplicated if txn.last_offset >= offset)
     aborted = chunks(txn for txn in log.aborted if txn.last_offset >= offset)
     return attrs.evolve(log, batches=kept, log_start_offset=offset, unreplicated=waiting, aborted=aborted)
+
+
+def beginning(
+    before: PartitionLog | None, batches: Iterable[RecordBatch], offset: int, end: int | None = None
+) -> PartitionLog:
+    """Return what is known where a log begins, by batches that are gone: producers, and open transactions.
+
+    With `end` it is what batches up to there have made, if they are to be compacted.
+    """
+    log = read_on(before or EMPTY_LOG, batches)
+    log = attrs.evolve(log, log_end_offset=max(log.log_end_offset, end or 0))
+    log = delete_records(with_high_watermark(log, log.log_end_offset), offset)
+    return attrs.evolve(log, batches=NOTHING)
 
 
 def open_from_start(log: PartitionLog) -> PartitionLog:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.errors import Error
+from kafka_proto.log.chunks import Chunks, longer
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import truncation
 from kafka_proto.replication.messages import (
@@ -94,6 +95,7 @@ def fetch(k: Replica, s: ReplicaState) -> ReplicaOutcome:
         s.leader, FetchRequest, fetch_offset=len(s.log), current_leader_epoch=s.leader_epoch,
         last_fetched_epoch=last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
         correlation=s.correlation + 1,
+        log_start_offset=s.log.start.offset if isinstance(s.log, Chunks) and s.log.start is not None else None,
     )
     return ReplicaOutcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))
 
@@ -112,9 +114,12 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
         return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
     if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
-    entries = s.log if response.entry is None else (*s.log, response.entry)
+    entries = s.log if response.entry is None else longer(s.log, response.entry)
+    if isinstance(entries, Chunks):
+        entries = entries.extended(response.more or ())
+        entries = entries if response.gone is None else entries.begun(response.gone)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
-    flush = k.flushes_each and response.entry is not None
+    flush = k.flushes_each and entries is not s.log
     return then(ReplicaOutcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
 
 

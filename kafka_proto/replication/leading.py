@@ -9,6 +9,7 @@ import attrs
 
 from harness.model import FrozenMap, Message, Value
 from kafka_proto.errors import Error
+from kafka_proto.log.chunks import Chunks, longer
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import messages, truncation
@@ -25,6 +26,9 @@ from kafka_proto.replication.replica_state import (
     leads,
     then,
 )
+
+MOST_FETCHED = 1_000
+"""Records that a follower on a broker that runs is sent at once."""
 
 
 def become_leader(k: Replica, s: ReplicaState, announced: messages.LeaderAndIsrRequest) -> ReplicaOutcome:
@@ -82,8 +86,11 @@ def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | No
 def answer_fetch(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
     """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
-    if fetch.fetch_offset < len(s.log):
-        return heard, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
+    if (gone := more_gone(s, fetch)) is not None:
+        return heard, attrs.evolve(fetched(k, s, fetch, Error.NONE), gone=gone)
+    if (at := fetch.fetch_offset) < len(s.log):
+        more = tuple(s.log.between(at + 1, at + MOST_FETCHED)) if isinstance(s.log, Chunks) else ()
+        return heard, attrs.evolve(fetched(k, s, fetch, Error.NONE, s.log[at]), more=more or None)
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
         return heard, fetched(k, s, fetch, Error.NONE)
     return heard, None
@@ -95,6 +102,14 @@ def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: messages.F
         return answer_fetch(k, s, fetch)
     answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
     return None, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
+
+
+def more_gone(s: ReplicaState, fetch: messages.FetchRequest) -> Chunks[ReplicaEntry] | None:
+    """Return what a leader has forgotten of its log, if its log begins after the follower's."""
+    if not isinstance(s.log, Chunks) or (start := s.log.start) is None or (
+            fetch.log_start_offset is not None and fetch.log_start_offset >= start.offset):
+        return None
+    return s.log[:start.place]
 
 
 def fetched(
@@ -132,7 +147,7 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
         return ReplicaOutcome(s, completed=(Completed(callback, error, -1),), detail=error)
     offset = len(s.log)
     waits = ((offset, callback),) if acks == "all" else ()
-    after = attrs.evolve(s, log=(*s.log, ReplicaEntry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
+    after = attrs.evolve(s, log=longer(s.log, ReplicaEntry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
     done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
     return then(ReplicaOutcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 

@@ -10,6 +10,7 @@ import attrs
 
 from harness.model import FrozenMap, Message, Value, absent_if_none, fresh, ordered
 from kafka_proto.errors import Error
+from kafka_proto.log.chunks import Chunks
 from kafka_proto.replication.records import Isr, ReplicaEntry
 from kafka_proto.replication.truncation import EpochEnd
 
@@ -63,6 +64,8 @@ class FetchRequest(PartitionMessage):
     """That the follower knows (KIP-1166): the leader answers when it has something newer."""
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
     correlation: int = attrs.field(metadata=ordered("fetch", "source", "partition", "broker_epoch"))
+    log_start_offset: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of a follower that has forgotten the beginning of its log."""
 
 
 @attrs.frozen
@@ -76,6 +79,10 @@ class FetchResponse(PartitionMessage):
     correlation: int = attrs.field(metadata=ordered("fetch", "dest", "partition", "broker_epoch"))
     diverging_epoch: EpochEnd | None = attrs.field(default=None, metadata=absent_if_none())
     """With DIVERGING_EPOCH: what the leader has of the follower's last epoch."""
+    gone: Chunks[ReplicaEntry] | None = attrs.field(default=None, metadata=absent_if_none())
+    """What the leader has forgotten, if that is more than the follower has: their log begins after it."""
+    more: tuple[ReplicaEntry, ...] | None = attrs.field(default=None, metadata=absent_if_none())
+    """The records behind that one, on brokers that run."""
 
 
 @attrs.frozen

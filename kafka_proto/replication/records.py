@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 from harness.model import Value
+from kafka_proto.log.chunks import Chunks, rewritten, same
 
 NIL = -1
 """The leader epoch of a replica that has not heard of any, and the record at an unwritten offset in the spec's log."""
@@ -38,6 +39,10 @@ class ReplicaEntry:
 
     epoch: int
     value: Value
+
+
+EntryLog = tuple[ReplicaEntry, ...] | Chunks[ReplicaEntry]
+"""An actor's log: a tuple in a model; on brokers that run, a sequence that may forget its beginning, but for epochs."""
 
 
 class WrittenRecord(Protocol):
@@ -74,10 +79,14 @@ def last_epoch(log: AnyLog) -> int:
 
 
 def first_disagreement(one: AnyLog, other: AnyLog, upto: int) -> int | None:
-    """Return the first offset below `upto` at which the logs do not hold the same record, or None."""
-    if len(one) >= upto and one[:upto] == other[:upto]:
+    """Return the first offset below `upto` at which the logs do not hold the same record, or None.
+
+    What either has forgotten, or compacted, is not looked at.
+    """
+    start = max(rewritten(one), rewritten(other))
+    if len(one) >= upto and same(one, other, start, upto):
         return None
-    for offset in range(upto):
+    for offset in range(start, upto):
         record = record_at(one, offset)
         if record is None or record != record_at(other, offset):
             return offset

@@ -15,7 +15,7 @@ from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, pe
 from kafka_proto.errors import Error
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import messages
-from kafka_proto.replication.records import NIL, AnyLog, Isr, ReplicaEntry
+from kafka_proto.replication.records import NIL, AnyLog, EntryLog, Isr
 from kafka_proto.replication.truncation import EpochEnd
 
 Request = messages.FetchRequest | messages.OffsetsForLeaderEpochRequest
@@ -80,7 +80,7 @@ Fetched = tuple[Follower | None, messages.FetchResponse | None]
 class ReplicaState:
     """The state of one replica of one partition."""
 
-    log: tuple[ReplicaEntry, ...] = persisted(default=())
+    log: EntryLog = persisted(default=())
     high_watermark: int = persisted(default=0)
     """On disk as of the last flush, which is a checkpoint: it may be older than the log."""
     leader: str | None = persisted(default=None)

@@ -63,6 +63,11 @@ class Shop:
     def end(self, committed: bool = True) -> None:
         self.ask(offer.END_TXN, 3, {"transactional_id": "shop", **self.owner, "committed": committed})
 
+    def delete(self, topic: str, offset: int) -> None:
+        """Delete the records of a topic that are before an offset."""
+        self.ask(offer.DELETE_RECORDS, 2, {"timeout": 1, "topics": ({"name": topic, "partitions": (
+            {"partition_index": 0, "offset": offset},)},)})
+
     @property
     def verdict(self) -> str:
         return self.clients.host.problems().get("ExactlyOnce", "")
@@ -103,6 +108,27 @@ def test_an_output_whose_offset_is_not_committed() -> None:
     shop.end()
     assert shop.verdict == ("orders-0 offset 0 was done twice: payments-0 offset 0 by shop#1, payments-0 offset 2 by "
                             "shop#2; its offset was committed by shop#2")
+
+
+def test_outputs_and_inputs_that_are_deleted_still_count() -> None:
+    """A payment that is gone was made; one that is made again for an order that is there is found, and stays found."""
+    shop = Shop(orders=3)
+    for index in range(2):
+        shop.pay(index)
+        shop.commit_offset(index + 1)
+        shop.end()
+    shop.delete("payments", 4)
+    assert shop.verdict == ""
+    shop.delete("orders", 1)
+    assert shop.verdict == "" and shop.clients.host.observed.watched.gone is not None
+    shop.pay(1)
+    shop.end()
+    found = ("orders-0 offset 1 was done twice: payments-0 offset 2 by shop#2, payments-0 offset 4 by shop#3; its "
+             "offset was committed by shop#2")
+    assert shop.verdict == found
+    shop.delete("orders", 3)
+    shop.delete("payments", -1)
+    assert shop.verdict == found and shop.clients.host.observed.watched.gone is None
 
 
 def test_an_output_outside_transactions() -> None:

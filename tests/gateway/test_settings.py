@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, produced, talk
+from support.gateway.wire import Talk, fetched, produced, talk
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.configs import OF_TOPICS
-from kafka_proto.gateway.records import WireRecord, write_batch
+from kafka_proto.gateway.records import LOG_APPEND_TIME, WireRecord, read_header, with_checksum, write_batch
 
 TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
@@ -130,3 +130,38 @@ def test_a_compacted_topic_takes_no_record_without_key() -> None:
     assert [error(row) for row in rows] == ["INVALID_RECORD", "NONE"]
     assert [[wrong["batch_index"] for wrong in row["record_errors"]] for row in rows] == [[1, 2], []]
     assert rows[1]["base_offset"] == 0
+
+
+def test_times_of_a_topic_are_within_bounds_or_those_of_the_log() -> None:
+    """Records out of bounds are refused; a log that gives the times writes them into batches, attributes and all."""
+    clients = talk({"t": 1})
+    me, now = clients.connect(), clients.now
+
+    def write(*times: int) -> dict[str, Any]:
+        batch = write_batch([WireRecord(b"k", b"v", (), time - times[0]) for time in times], base_timestamp=times[0])
+        (row,) = clients.one(me, offer.PRODUCE, 9, produced((0, batch)))["responses"][0]["partition_responses"]
+        return {**row, "error": error(row)}
+
+    def change(**configs: str) -> None:
+        clients.one(me, offer.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": False, "resources": (
+            {"resource_type": TOPIC, "resource_name": "t", "configs": tuple(
+                {"name": f"message.timestamp.{name.replace('_', '.')}", "value": value, "config_operation": 0}
+                for name, value in configs.items())},)})
+
+    assert write(now + 3_600_001)["error"] == "INVALID_TIMESTAMP"
+    change(after_max_ms="10", before_max_ms="100")
+    refused = write(now, now + 11, now - 101, now - 100)
+    assert refused["error"] == "INVALID_TIMESTAMP" and [row["batch_index"] for row in refused["record_errors"]] == [
+        1, 2]
+    assert (write(now - 100, now + 10)["base_offset"], write(now)["log_append_time"]) == (0, -1)
+    change(type="LogAppendTime")
+    clients.wait(50)
+    written = write(5, 7)
+    assert (written["error"], written["base_offset"], written["log_append_time"]) == ("NONE", 3, now + 50)
+    (partition,) = clients.one(me, offer.FETCH, 12, fetched(3))["responses"][0]["partitions"]
+    header = read_header(partition["records"])
+    assert (header.base_timestamp, header.max_timestamp, header.attributes) == (5, now + 50, LOG_APPEND_TIME)
+    assert with_checksum(partition["records"]) == partition["records"]
+    found = clients.one(me, offer.LIST_OFFSETS, 5, {"replica_id": -1, "isolation_level": 0, "topics": ({
+        "name": "t", "partitions": ({"partition_index": 0, "timestamp": now + 11},)},)})["topics"][0]["partitions"][0]
+    assert (found["offset"], found["timestamp"]) == (3, now + 50)

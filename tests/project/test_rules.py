@@ -37,7 +37,7 @@ ROOMS_OF_KAFKA = {
     "errors": (),
     "log": (),
     "requests": ("errors", "log"),
-    "replication": ("errors",),
+    "replication": ("errors", "log"),
     "broker": ("errors", "log", "requests", "replication"),
     "clients": ("log", "requests", "broker"),
     "cluster": ("errors", "log", "requests", "replication", "broker", "clients", "transactions"),

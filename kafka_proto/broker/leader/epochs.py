@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import attrs
 
 from harness.model import Local, Value
 from kafka_proto.broker.coordinator.transaction import TransactionRecord
 from kafka_proto.broker.parts import RECORDS, REPLICA, known
+from kafka_proto.broker.roles import kept
 from kafka_proto.errors import Error
-from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
+from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, read_on, with_high_watermark
+from kafka_proto.log.chunks import gone
 from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.requests import EpochEndOffset
 
@@ -56,22 +59,28 @@ def epochs_of(local: Local, p: str, name: str, log: PartitionLog) -> EpochCache:
         return EpochCache((), 0)
     if REPLICA[p] not in local:
         held = local[RECORDS[p]]
+        known = held.epoch_starts or ((held.leader_epoch, 0),)
+        begun = max(bisect_right(known, gone(held.committed), key=lambda start: start[1]) - 1, 0)
         return EpochCache(tuple(
-            (epoch, batch_at(held.committed[place], place).base_offset if place < len(held.committed)
-             else log.log_end_offset)
-            for epoch, place in held.epoch_starts or ((held.leader_epoch, 0),)), log.log_end_offset)
+            (epoch, log.log_end_offset if place >= len(held.committed) else _base_offset(
+                held.committed[place], place, log)) for epoch, place in known[begun:]), log.log_end_offset)
     state = local[REPLICA[p]]
-    starts = tuple(_starts(state.log))
+    starts = tuple(_starts(state.log, log))
     if state.leader == name and (not starts or starts[-1][0] < state.leader_epoch):
         starts = (*starts, (state.leader_epoch, log.log_end_offset))
     return EpochCache(starts, log.log_end_offset)
 
 
-def _starts(entries: Sequence[ReplicaEntry]) -> Iterator[tuple[int, int]]:
-    place = 0
-    while place < len(entries):
-        yield entries[place].epoch, batch_at(entries[place].value, place).base_offset
+def _starts(entries: Sequence[ReplicaEntry], log: PartitionLog) -> Iterator[tuple[int, int]]:
+    place = min(gone(entries), len(entries) - 1)
+    while 0 <= place < len(entries):
+        yield entries[place].epoch, _base_offset(entries[place].value, place, log)
         place = bisect_right(entries, entries[place].epoch, lo=place, key=lambda entry: entry.epoch)
+
+
+def _base_offset(value: Value, place: int, log: PartitionLog) -> int:
+    """Return where the batch at a place begins; what is gone has no offset below the start of the log."""
+    return log.log_start_offset if value is None else max(batch_at(value, place).base_offset, log.log_start_offset)
 
 
 def check_epoch(local: Local, p: str, current: int | None) -> Error:
@@ -90,15 +99,16 @@ def followed_log(local: Local, p: str) -> PartitionLog | None:
 def held_log(local: Local, p: str) -> PartitionLog:
     """Return the log of a partition as readers of a broker see it, whether it leads or follows."""
     if REPLICA[p] in local:
-        values, committed = [entry.value for entry in local[REPLICA[p]].log], local[REPLICA[p]].high_watermark
+        entries, committed = local[REPLICA[p]].log, local[REPLICA[p]].high_watermark
+        records, start = kept(entries, attrgetter("value"))
+        last = entries[committed - 1].value if committed else None
     else:
-        values = list(local[RECORDS[p]].committed) if RECORDS[p] in local else []
-        committed = len(values)
-    log, end = EMPTY_LOG, 0
-    for place, value in enumerate(values):
-        log = append(log, batch_at(value, place))
-        end = log.log_end_offset if place < committed else end
-    return with_high_watermark(log, end) if committed else log
+        entries = local[RECORDS[p]].committed if RECORDS[p] in local else ()
+        committed = len(entries)
+        records, start = kept(entries, lambda record: record)
+        last = entries[-1] if committed else None
+    log = read_on(start or EMPTY_LOG, (batch_at(record, place) for place, record in enumerate(records)))
+    return log if last is None else with_high_watermark(log, batch_at(last, committed - 1).last_offset + 1)
 
 
 def batch_at(value: Value, place: int) -> RecordBatch:

@@ -22,7 +22,7 @@ from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import LEADER, MARKINGS, Asked, Marking, Markings, exists, known, now
 from kafka_proto.broker.roles import Append, Await, Effect, Role, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, append, with_high_watermark
+from kafka_proto.log import EMPTY_LOG, Marker, PartitionLog, RecordBatch, read_on, with_high_watermark
 from kafka_proto.requests import (
     TRANSACTION_TOPIC,
     AddPartitionsToTxnResponse,
@@ -132,14 +132,18 @@ class PartitionLeader(Role):
 
     def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
         """Return the state with the log derived from its records, producers and transactions included (`rebuild`)."""
-        log = EMPTY_LOG
-        for record in records:
-            log = append(log, record)
+        return self.loaded_from(local, p, EMPTY_LOG, records)
+
+    def loaded_from(self, local: Local, p: str, start: PartitionLog, records: Iterable[RecordBatch]) -> Local:
+        log = read_on(start, records)
         return local.put(LEADER[p], attrs.evolve(local[LEADER[p]], log=log, serves=True))
 
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state without the log; a guard that was given is never given again."""
         return local.put(LEADER[p], verification.LeaderState(guards=local[LEADER[p]].guards))
+
+    def compacted(self, local: Local, p: str, log: PartitionLog) -> Local:
+        return local.put(LEADER[p], attrs.evolve(local[LEADER[p]], log=log))
 
     def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
         return local.put(LEADER[p], appended(local[LEADER[p]], record))
@@ -275,8 +279,7 @@ class PartitionLeader(Role):
         if found.duplicate_at is not None:
             if found.duplicate_at < log.high_watermark or not waits:
                 return self.reply(local, message, self.response(message.request, Error.NONE, found.duplicate_at, start))
-            place = next(n for n, known in enumerate(log.batches) if known.base_offset == found.duplicate_at)
-            return Effect(local, awaits=(Await(p, place, message, timeout_ms),))
+            return Effect(local, awaits=(Await(p, found.duplicate_at, message, timeout_ms),))
         placed = attrs.evolve(batch, base_offset=log.log_end_offset)
         return Effect(local, appends=(Append(p, placed, message, waits, timeout_ms),))
 
@@ -332,11 +335,12 @@ class PartitionLeader(Role):
         return self.reply(local, message, fetching.fetch(log, request))
 
     def delete_records(self, local: Local, message: Request, request: DeleteRecordsRequest) -> Effect:
-        """Move the start of the log; only its checkpoint would survive a crash, and there is none here."""
+        """Move the start of the log."""
         where = LEADER[request.partition]
         mine = local[where]
         shorter, answer = fetching.delete(mine.log, request, self.version.leader.after_deletion)
-        return self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)
+        effect = self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)
+        return effect if shorter is mine.log else attrs.evolve(effect, begins=((request.partition, shorter),))
 
 
 class TopicLeader(PartitionLeader):

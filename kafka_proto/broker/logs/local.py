@@ -12,7 +12,10 @@ import attrs
 
 from harness.model import FrozenMap, Local, Turn, Value
 from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
+from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import Chunks, longer
+from kafka_proto.log.cleaning import Compaction
 
 
 class LocalLog(Log):
@@ -43,8 +46,8 @@ class LocalLog(Log):
         local = local.put(METADATA, attrs.evolve(local[METADATA], known=self.known(local)))
         for p in self.led:
             if self.roles[p].loads_at_once:
-                records = local[RECORDS[p]].committed
-                local = self.loaded(local, p, records, len(records))
+                items = local[RECORDS[p]].committed
+                local = self.loaded(local, p, items, len(items))
         return local
 
     def elected(self, local: Local, p: str) -> Local:
@@ -60,7 +63,7 @@ class LocalLog(Log):
         for p in self.moving:
             role, log = self.roles[p], local[RECORDS[p]]
             if not role.serves(local, p):
-                after = role.loaded(local, p, log.committed)
+                after = self.read(local, p, log.committed)
                 yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA, RECORDS[p]))
             if log.under_way:
                 record, callback = log.under_way[0]
@@ -80,16 +83,27 @@ class LocalLog(Log):
     def committed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
         """Commit a record, and run its callback."""
         log = local[RECORDS[p]]
-        local = local.put(RECORDS[p], attrs.evolve(log, committed=(*log.committed, record)))
+        local = local.put(RECORDS[p], attrs.evolve(log, committed=longer(log.committed, record)))
         return self.completed(self.roles[p].committed(local, p, record), p, record, callback)
 
     def wait(self, local: Local, wanted: Await) -> Effect:
-        record = local[RECORDS[wanted.partition]].committed[wanted.place]
-        return self.completed(local, wanted.partition, record, wanted.callback)
+        items = local[RECORDS[wanted.partition]].committed
+        return self.completed(local, wanted.partition, items[self.place(items, wanted.offset)], wanted.callback)
+
+    def begun(self, local: Local, p: str, log: PartitionLog) -> Effect:
+        held = local[RECORDS[p]]
+        shorter = begun(held.committed, log, self.value, lambda record: None)
+        return Effect(local.put(RECORDS[p], attrs.evolve(held, committed=shorter)), flush=True)
 
     def completed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
         """Run the callback of a committed record."""
         return self.carried_out(self.roles[p].completed(local, p, record, callback))
+
+    def compacted(self, local: Local, p: str, done: Compaction) -> Local:
+        held = local[RECORDS[p]]
+        assert isinstance(held.committed, Chunks)
+        kept = compacted(held.committed, done, self.value, lambda record, batch: batch)
+        return self.roles[p].compacted(local.put(RECORDS[p], attrs.evolve(held, committed=kept)), p, done.log)
 
 
 def in_next_epoch(log: Records) -> Records:

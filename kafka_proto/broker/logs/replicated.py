@@ -6,15 +6,20 @@ What a replica does is said in `kafka_proto.replication.partition`. The callback
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import attrs
 
 from harness.model import Local, Message, Turn, Value
 from kafka_proto.broker.parts import METADATA, NOBODY, REPLICA, LeaderAndEpoch
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
 from kafka_proto.errors import Error
+from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import Chunks
+from kafka_proto.log.cleaning import Compaction
 from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.records import ReplicaEntry
@@ -32,9 +37,9 @@ class Expiring:
     at: int
 
 
-def log_of(state: ReplicaState) -> tuple[Any, ...]:
-    """Return what the records of a replica carry."""
-    return tuple(entry.value for entry in state.log)
+def without_value(entry: ReplicaEntry) -> ReplicaEntry:
+    """Return what stays of an entry that is gone: its leader epoch."""
+    return attrs.evolve(entry, value=None)
 
 
 class ReplicatedLog(Log):
@@ -75,7 +80,7 @@ class ReplicatedLog(Log):
         for p in here:
             k, state, role = self.hosts[p], local[REPLICA[p]], self.roles[p]
             if self.may_load(k, state) and not role.serves(local, p):
-                yield Turn("LoadTxnLog", (self.name, p), role.loaded(local, p, log_of(state)))
+                yield Turn("LoadTxnLog", (self.name, p), self.read(local, p, state.log))
             for follower in state.followers:
                 if self.may_expand_isr(k, state, follower):
                     outcome = leading.propose_isr(k, state, state.isr | {follower})
@@ -92,7 +97,7 @@ class ReplicatedLog(Log):
         end_offset = leading.known_end_offset(state, follower)
         if not leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
             return False
-        return end_offset >= sum(entry.epoch < state.leader_epoch for entry in state.log)
+        return end_offset >= bisect_left(state.log, state.leader_epoch, key=attrgetter("epoch"))
 
     def may_load(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether a leader may load its log: all that was in it when it was elected is committed.
@@ -148,20 +153,44 @@ class ReplicatedLog(Log):
         p, state = wanted.partition, local[REPLICA[wanted.partition]]
         acks = "all" if wanted.waits else "1"
         outcome = self.produce(self.hosts[p], state, wanted.record, acks, self.expiring(local, wanted))
-        if outcome.state.log != state.log:
+        if outcome.state.log is not state.log:
             local = self.roles[p].appended(local, p, wanted.record)
         return self.followed(local, p, outcome)
 
     def wait(self, local: Local, wanted: Await) -> Effect:
         """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
         state = local[REPLICA[wanted.partition]]
-        if wanted.place < state.high_watermark:
-            done = Completed(wanted.callback, Error.NONE, wanted.place)
+        place = self.place(state.log, wanted.offset)
+        if place < state.high_watermark:
+            done = Completed(wanted.callback, Error.NONE, place)
             outcome = ReplicaOutcome(state, completed=(done,))
         else:
-            waiting = (*state.callbacks, (wanted.place, self.expiring(local, wanted)))
+            waiting = (*state.callbacks, (place, self.expiring(local, wanted)))
             outcome = ReplicaOutcome(attrs.evolve(state, callbacks=waiting))
         return self.followed(local, wanted.partition, outcome)
+
+    def begun(self, local: Local, p: str, log: PartitionLog) -> Effect:
+        """Forget what is before the start of a log, and let its followers know."""
+        state = local[REPLICA[p]]
+        shorter = attrs.evolve(state, log=begun(state.log, log, self.value, without_value))
+        outcome = leading.serve(self.hosts[p], shorter)
+        return self.followed(local, p, attrs.evolve(outcome, flush=True))
+
+    def compacted(self, local: Local, p: str, done: Compaction) -> Local:
+        state, without = local[REPLICA[p]], dict[int, ReplicaEntry]()
+        assert isinstance(state.log, Chunks)
+
+        def other(entry: ReplicaEntry, batch: Any) -> ReplicaEntry:
+            if batch is None:
+                return without.setdefault(entry.epoch, without_value(entry))
+            return attrs.evolve(entry, value=batch)
+
+        local = local.put(REPLICA[p], attrs.evolve(state, log=compacted(state.log, done, self.value, other)))
+        return self.roles[p].compacted(local, p, done.log) if self.roles[p].serves(local, p) else local
+
+    @staticmethod
+    def value(item: ReplicaEntry) -> Any:
+        return item.value
 
     def expiring(self, local: Local, wanted: Append | Await) -> Value:
         """Return a callback with the time at which it runs at the latest, if there is a clock."""
@@ -188,13 +217,14 @@ class ReplicatedLog(Log):
         whole = max(local[part].log, outcome.state.log, key=len)
         local = local.put(part, outcome.state)
         if role.loads_at_once and leads(k, outcome.state) and not role.serves(local, p):
-            local = self.loaded(local, p, log_of(outcome.state), outcome.state.high_watermark)
+            local = self.loaded(local, p, outcome.state.log, outcome.state.high_watermark)
         effect = self.called_back(local, p, outcome, whole)
         while self.may_raise(k, effect.local[part]):
             raised = leading.increase_high_watermark(k, effect.local[part])
             local = effect.local.put(part, raised.state)
-            if role.serves(local, p):
-                local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
+            passed = raised.state.log[raised.state.high_watermark - 1].value
+            if role.serves(local, p) and passed is not None:
+                local = role.committed(local, p, passed)
             effect = effect.then(self.called_back(local, p, raised, raised.state.log))
         return effect
 

@@ -17,7 +17,7 @@ from kafka_proto.broker.group.deletion import CONSUMER
 from kafka_proto.broker.group.rebalance import ClassicGroup, Group, GroupState
 from kafka_proto.gateway import configs
 from kafka_proto.gateway.apis.groups import rows
-from kafka_proto.gateway.apis.records import as_bytes
+from kafka_proto.gateway.apis.records import size_of
 from kafka_proto.gateway.apis.topics import misassigned, room
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
@@ -220,7 +220,7 @@ def describe_log_dirs(here: AskedBroker, request: WireRequest) -> Fields:
 
 
 def _size(here: AskedBroker, p: str) -> int:
-    return sum(len(as_bytes(batch, 0)) for batch in here.cluster.log_on(p, here.name).batches)
+    return sum(size_of(batch) for batch in here.cluster.log_on(p, here.name).batches)
 
 
 @at_once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -15,7 +15,14 @@ from kafka_proto.broker.parts import METADATA
 from kafka_proto.gateway import internal_records, records
 from kafka_proto.gateway.apis.fetch_sessions import Key, NoSuchSession, context_of, partitions_in, refused
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.configs import CLEANUP, MAX_MESSAGE
+from kafka_proto.gateway.configs import (
+    CLEANUP,
+    LOG_APPEND_TIME,
+    MAX_MESSAGE,
+    TIMESTAMP_AFTER,
+    TIMESTAMP_BEFORE,
+    TIMESTAMP_TYPE,
+)
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import (
     NO_ERROR,
@@ -35,7 +42,8 @@ from kafka_proto.gateway.context import (
     wrong_place,
 )
 from kafka_proto.gateway.observed import produced
-from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
+from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch, batches_between
+from kafka_proto.log.cleaning import BatchFormat, KeyedRecord
 from kafka_proto.requests import Error
 
 INTERNAL_PARTITIONS = (requests.OFFSETS_PARTITION, requests.TRANSACTION_PARTITION)
@@ -111,16 +119,22 @@ def _batch(
 ) -> tuple[requests.ProduceRequest, records.BadBatch | None]:
     """Return what is asked about the batch of a partition; its bytes are refused when they would be appended."""
     refusal, decisions, own = None, here.cluster.version.leader, here.cluster.configs.get(topic, FrozenMap())
-    ahead = decisions.timestamp_after_max_ms
+    of_log, now, latest, earliest = own.get(TIMESTAMP_TYPE) == LOG_APPEND_TIME, here.cluster.now, None, None
+    newest, ahead = header.max_timestamp, own.get(TIMESTAMP_AFTER, decisions.timestamp_after_max_ms)
+    if not of_log:
+        latest = None if ahead is None else now + int(ahead)
+        earliest = now - int(own[TIMESTAMP_BEFORE]) if TIMESTAMP_BEFORE in own else None
     try:
-        records.check_batch(data, header, int(own.get(MAX_MESSAGE, here.settings.max_message_bytes)),
-                            None if ahead is None else here.cluster.now + ahead, decisions.takes_append_time,
-                            "compact" in own.get(CLEANUP, ""))
+        newest = records.check_batch(
+            data, header, int(own.get(MAX_MESSAGE, here.settings.max_message_bytes)), latest,
+            decisions.takes_append_time and not of_log, "compact" in own.get(CLEANUP, ""), earliest)
+        newest = now if of_log else newest
+        data = records.with_times(data, header, newest, now if of_log else None)
     except records.BadBatch as bad:
         refusal = bad
     batch = RecordBatch(
         (SentRecords(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
-        header.base_sequence, header.is_transactional, timestamp=header.max_timestamp,
+        header.base_sequence, header.is_transactional, timestamp=newest,
         last_offset_delta=header.last_offset_delta,
     )
     message = request.message
@@ -136,11 +150,21 @@ def _appended(
 ) -> Fields:
     start = response.log_start_offset
     found = {"index": key[1], "error_code": number(response.error), "base_offset": response.base_offset,
-             "error_message": None, "log_append_time": -1, "log_start_offset": -1 if start is None else start}
+             "error_message": None, "log_append_time": _append_time(here, key, response),
+             "log_start_offset": -1 if start is None else start}
     if refusal is None or response.error is not asked.refused:
         return found
     return {**found, "error_message": str(refusal), "record_errors": tuple(
         {"batch_index": at, "batch_index_error_message": reason} for at, reason in sorted(refusal.records.items()))}
+
+
+def _append_time(here: AskedBroker, key: tuple[str, int], response: Any) -> int:
+    """Return the time that the log gave a batch, -1 if it keeps the producer's."""
+    if here.cluster.configs.get(key[0], FrozenMap()).get(TIMESTAMP_TYPE) != LOG_APPEND_TIME:
+        return records.NO_TIMESTAMP
+    log, at = here.cluster.log_on(requests.partition_name(*key), here.name), response.base_offset
+    found = batches_between(log, at, log.log_end_offset, 1) if response.error is Error.NONE else ()
+    return found[0].timestamp if found else records.NO_TIMESTAMP
 
 
 def fetch(here: AskedBroker, request: WireRequest) -> Handling:
@@ -226,8 +250,11 @@ def _partition(
 def as_bytes(batch: RecordBatch, leader_epoch: int, level: int = 0) -> bytes:
     """Return a batch of a log as a client reads it, at a level of `transaction.version`."""
     if batch.marker is not None:
-        return records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
-                                    batch.coordinator_epoch, batch.base_offset, batch.timestamp, leader_epoch)
+        marker = records.write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
+                                      batch.coordinator_epoch, batch.base_offset, batch.timestamp, leader_epoch)
+        if batch.records and batch.delete_horizon is None:
+            return marker
+        return records.rewritten(marker, {0} if batch.records else (), batch.delete_horizon)
     if not isinstance(batch.records[0], SentRecords):
         return internal_records.write(batch, leader_epoch, level)
     return records.at_offset(data_of(batch), batch.base_offset, leader_epoch)
@@ -240,14 +267,44 @@ def data_of(batch: RecordBatch) -> bytes:
     return written.data
 
 
+def size_of(batch: RecordBatch) -> int:
+    """Return how many bytes a batch has on disk."""
+    is_sent = batch.marker is None and isinstance(batch.records[0], SentRecords)
+    return len(data_of(batch) if is_sent else as_bytes(batch, 0))
+
+
+def keyed(batch: RecordBatch) -> Iterator[KeyedRecord]:
+    """Yield the records of a batch as compaction sees them."""
+    data = as_bytes(batch, 0)
+    for record in records.read_records(data, records.read_header(data)):
+        yield KeyedRecord(batch.base_offset + record.offset_delta, record.key, record.value is not None)
+
+
+def rewritten(batch: RecordBatch, kept: Collection[int], horizon: int | None) -> RecordBatch:
+    """Return a batch with the records at some offsets only; it says until when its tombstones stay."""
+    if batch.marker is not None:
+        return attrs.evolve(batch, records=batch.records if kept else (), delete_horizon=horizon)
+    (written,) = batch.records
+    data = records.rewritten(written.data, {offset - batch.base_offset for offset in kept}, horizon)
+    return attrs.evolve(batch, records=(attrs.evolve(written, data=data),), delete_horizon=horizon,
+                        timestamp=records.read_header(data).max_timestamp)
+
+
+FORM = BatchFormat(size_of, keyed, rewritten)
+
+
 def record_times(batch: RecordBatch) -> Iterator[int]:
-    """Yield the time stamp of each record of a batch."""
-    if batch.marker is not None or not isinstance(batch.records[0], SentRecords):
+    """Yield the time stamp of each record of a batch, and none at offsets of records that are gone."""
+    if batch.marker is not None:
+        yield batch.timestamp if batch.records else records.NO_TIMESTAMP
+        return
+    if not isinstance(batch.records[0], SentRecords):
         yield from (batch.timestamp,) * len(batch.records)
         return
     data = data_of(batch)
     header = records.read_header(data)
-    yield from (header.base_timestamp + record.timestamp_delta for record in records.read_records(data, header))
+    times = {record.offset_delta: records.time_of(header, record) for record in records.read_records(data, header)}
+    yield from (times.get(delta, records.NO_TIMESTAMP) for delta in range(header.last_offset_delta + 1))
 
 
 def list_offsets(here: AskedBroker, request: WireRequest) -> Handling:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brokers.leader import log_of, replicated
@@ -20,7 +21,7 @@ from kafka_proto.log import (
     marker_batch,
     with_high_watermark,
 )
-from kafka_proto.log.chunks import WIDTH, chunks
+from kafka_proto.log.chunks import WIDTH, LogStart, chunks, longer, same, section
 
 KINDS = st.sampled_from(["data", "plain", "commit", "abort", "bump", "replicate"])
 MOVES = st.lists(st.tuples(st.integers(1, 3), KINDS, st.integers(1, 3)), max_size=60)
@@ -156,4 +157,39 @@ def test_long_sequence_is_shared_between_its_versions() -> None:
     for item in range(WIDTH + 1):
         longer = longer.add(item)
     assert longer == chunks(longer) and len(longer) == len(whole) + WIDTH + 2
-    assert attrs.asdict(chunks(())) == {"full": (), "rest": ()}
+    assert attrs.asdict(chunks(())) == {"full": (), "rest": (), "start": None}
+
+
+@pytest.mark.parametrize("place", [0, 5, WIDTH, 2 * WIDTH + 7, 3 * WIDTH + 2])
+def test_long_sequence_forgets_its_beginning(place: int) -> None:
+    """Places stay, what is forgotten costs next to nothing, and another sequence can take the beginning over."""
+    whole, start = chunks(range(3 * WIDTH + 2)), LogStart(place, place, None)
+    shorter = whole.forget(start, lambda item: -1)
+    assert list(shorter) == [-1] * place + list(range(place, len(whole)))
+    assert (len(shorter), shorter.gone, shorter[len(shorter) - 1], shorter[-1]) == (
+        len(whole), place, list(shorter)[-1], list(shorter)[-1])
+    assert len({id(chunk) for chunk in shorter.full[: place // WIDTH]}) <= 1
+    assert [shorter.first_after(bound, lambda item: item) for bound in (0, place + 1, 10_000)] == [
+        max(place, 1), min(max(place + 2, 2), len(whole)), len(whole)]
+    again = shorter.forget(attrs.evolve(start, place=len(whole)), lambda item: -1)
+    assert set(again) == {-1} and len(longer(again, 7)) == len(whole) + 1
+    behind, ahead = chunks(range(2)), longer(whole, 0)
+    for other in (behind, ahead):
+        begun = other.begun(shorter[:place])
+        assert list(begun) == [-1] * place + list(other)[place:] and begun.start == start
+    assert section(shorter, place, place + 3) == section(tuple(shorter), place, place + 3)
+    assert list(shorter[:place + 1]) == list(shorter)[:place + 1]
+    other = longer(whole, 0).begun(shorter[:place])
+    assert same(shorter, other, 1, len(whole)) and not same(shorter, other, 1, len(other))
+    assert not same(whole, longer(chunks(range(2 * WIDTH)), 7), 1, 2 * WIDTH + 1)
+    with pytest.raises(IndexError, match="begins at its beginning"):
+        _ = shorter[1:]
+
+
+def test_what_is_compacted_is_replaced_where_it_was() -> None:
+    """Items behind stay the very same ones."""
+    whole = chunks(range(2 * WIDTH + 5))
+    start = LogStart(0, 0, None, clean=WIDTH + 3, clean_to=WIDTH + 3)
+    after = whole.replaced(start, lambda item: item if item % 2 else None)
+    assert list(after) == [item if item % 2 or item >= WIDTH + 3 else None for item in whole]
+    assert (after.gone, after.rewritten, whole.rewritten) == (0, WIDTH + 3, 0) and after.rest is whole.rest

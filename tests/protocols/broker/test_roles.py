@@ -16,7 +16,7 @@ from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
-from kafka_proto.broker.logs.replicated import REPLICA, log_of
+from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, Effect, Role, RoleStep
 from kafka_proto.cluster import composition
@@ -127,7 +127,7 @@ def test_new_role_is_a_line_of_the_composition() -> None:
         for b in ("b1", "b2", "b3"):
             notes, replica = NOTES.of(view, b), REPLICA["notes"].of(view, b)
             if notes.serves:
-                assert notes.known == log_of(replica)[: replica.high_watermark]
+                assert notes.known == tuple(entry.value for entry in replica.log)[: replica.high_watermark]
                 assert set(notes.answered) <= set(notes.known)
                 heard += len(notes.answered)
                 handed_on += any(not note.startswith(b) for note in notes.known)
