@@ -104,14 +104,14 @@ def test_nothing_is_written_where_nothing_changes() -> None:
 
 
 def test_new_coordinator_has_what_its_log_says_and_sends_markers_for_what_is_prepared() -> None:
-    """Up to 4.2 without the last epoch and the ids before and after; under its own epoch."""
+    """Without the last epoch, up to 4.2 without the ids before and after; under its own epoch."""
     ending = attrs.evolve(OPEN, state=S.PREPARE_ABORT, next_producer_id=9)
     log = FrozenMap({"ending": ending, "tid": OPEN})
-    for version, last, previous, following in ((KIP_890, -1, -1, -1), (KIP_890_4_4, 2, 6, 9)):
+    for version, previous, following in ((KIP_890, -1, -1), (KIP_890_4_4, 6, 9)):
         state, effects = load(version.coordinator, log, 5, IDS, CoordinatorConfig(), now=30)
         assert (state.coordinator_epoch, state.loading, state.ids) == (5, False, IDS)
         known = state.transactions["tid"]
-        assert known == CachedTransaction(attrs.evolve(OPEN, last_producer_epoch=last, previous_producer_id=previous))
+        assert known == CachedTransaction(attrs.evolve(OPEN, last_producer_epoch=-1, previous_producer_id=previous))
         assert state.transactions["ending"].metadata.next_producer_id == following
         assert state.transactions["ending"].pending_state is S.COMPLETE_ABORT
         assert effects == (Markers("ending", requests.WriteTxnMarkersRequest(

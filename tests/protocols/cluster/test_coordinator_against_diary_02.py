@@ -74,7 +74,7 @@ TAKEN = {
     "ReceiveInitPidRequest": 60, "ReceiveAddPartitionsToTxnRequest": 60, "CommitTxnLogAppend": 150, "ElectLeader": 9,
     "BecomeFollower": 9, "EndTxn": 20, "AnswerEndTxn": 9, "TimeOutTransaction": 3, "TakeMarkerAnswer": 40,
     "LoadTxnLog": 9, "Crash": 20, "RotateProducerId": 1, "ForgetLastEpoch": 30, "AddNothing": 1, "WaitForMarkers": 30,
-    "CompleteWithoutPartitions": 30, "FenceInForce": 9, "ReloadWithoutLastEpoch": 3,
+    "CompleteWithoutPartitions": 30, "FenceInForce": 9, "ReloadWithoutIds": 3,
 }
 """What the steps of the suite's runs are at least so often, of each version."""
 LARGE = 38
