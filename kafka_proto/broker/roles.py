@@ -17,7 +17,7 @@ from harness.model import Decided, Local, Message, Part, Turn, Value
 from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, beginning
-from kafka_proto.log.chunks import Chunks, LogStart, chunks, gone, section
+from kafka_proto.log.chunks import Chunks, EpochStart, LogStart, chunks, gone, section
 from kafka_proto.log.cleaning import Compaction
 
 T = TypeVar("T")
@@ -225,6 +225,11 @@ def compacted(
     return items.replaced(start, after)
 
 
+def batch_of(record: Any) -> Any:
+    """Return a record of a log, None if it is gone."""
+    return None if isinstance(record, EpochStart) else record
+
+
 class Log:
     """The log partitions of a broker: how records are replicated and committed, and how it hears of leaders."""
 
@@ -293,11 +298,12 @@ class Log:
     @staticmethod
     def value(item: Any) -> Any:
         """Return the record of an item of a log, None if it is gone."""
-        return item
+        return batch_of(item)
 
     def place(self, items: Sequence[Any], offset: int) -> int:
         """Return the place of the batch that begins at an offset, among the last ones."""
-        return next(n for n in reversed(range(gone(items), len(items))) if self.value(items[n]).base_offset == offset)
+        return next(n for n in reversed(range(gone(items), len(items)))
+                    if (batch := self.value(items[n])) is not None and batch.base_offset == offset)
 
     def step(self, local: Local, among: Collection[str] | None = None) -> Iterable[Turn[Local]]:
         """Yield what it does of its own accord, of some partitions or of all."""

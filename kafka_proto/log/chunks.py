@@ -36,6 +36,13 @@ class LogStart:
 
 
 @attrs.frozen
+class EpochStart:
+    """In place of the first batch of a leader epoch that compaction has removed: where the epoch begins."""
+
+    base_offset: int
+
+
+@attrs.frozen
 class Chunks(Sequence[T]):
     """Items in full chunks of `WIDTH`, and the rest in a shorter one."""
 

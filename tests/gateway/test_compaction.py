@@ -242,6 +242,27 @@ def test_compacted_and_deleted_logs_begin_later_too() -> None:
     assert topic.clients.host.problems() == {}
 
 
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_epochs_begin_where_they_began_before_their_first_batches_were_compacted(brokers: int) -> None:
+    """A reader that asks where an older epoch ends is told the same as before."""
+    topic, fault = Topic(brokers), 0
+    for epoch in range(3):
+        for n in range(3):
+            topic.write((b"a", b"%d" % n), (b"b", b"%d" % epoch))
+        for _ in range(brokers):
+            fault += 1
+            inject(topic.clients, fault, "crash" if brokers == 1 else "elect", **(
+                {"broker": 1, "for_ms": 100} if brokers == 1 else {"partition": "t-0"}))
+        topic.clients.wait(200)
+        topic.me = topic.clients.connect()
+    topic.write((b"a", b"9"), (b"b", b"9"))
+    cluster = topic.clients.host.cluster
+    before = cluster.epochs("t-0", "b1").starts
+    topic.wait(30)
+    assert len(topic.there()) < 6 and len(before) > 3
+    assert cluster.epochs("t-0", "b1").starts == before
+
+
 def test_a_new_replica_has_what_compaction_and_retention_have_left() -> None:
     """It leads with it, and writes behind it; what is open in the log when it comes stays open."""
     topic = Topic(4, cleanup_policy="compact,delete", retention_ms="5000")

@@ -7,6 +7,7 @@ that is started again leads what it led, in the next epoch.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import attrs
 
@@ -14,7 +15,7 @@ from harness.model import FrozenMap, Local, Turn, Value
 from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
 from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
 from kafka_proto.log import PartitionLog
-from kafka_proto.log.chunks import Chunks, longer
+from kafka_proto.log.chunks import Chunks, EpochStart, longer
 from kafka_proto.log.cleaning import Compaction
 
 
@@ -102,7 +103,14 @@ class LocalLog(Log):
     def compacted(self, local: Local, p: str, done: Compaction) -> Local:
         held = local[RECORDS[p]]
         assert isinstance(held.committed, Chunks)
-        kept = compacted(held.committed, done, self.value, lambda record, batch: batch)
+        firsts = {batch.base_offset for _, place in held.epoch_starts or () if place < len(held.committed)
+                  and (batch := self.value(held.committed[place])) is not None}
+
+        def other(record: Any, batch: Any) -> Any:
+            is_first = batch is None and record.base_offset in firsts
+            return EpochStart(record.base_offset) if is_first else batch
+
+        kept = compacted(held.committed, done, self.value, other)
         return self.roles[p].compacted(local.put(RECORDS[p], attrs.evolve(held, committed=kept)), p, done.log)
 
 

@@ -15,10 +15,10 @@ import attrs
 
 from harness.model import Local, Message, Turn, Value
 from kafka_proto.broker.parts import METADATA, NOBODY, REPLICA, LeaderAndEpoch
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, batch_of, begun, compacted
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog
-from kafka_proto.log.chunks import Chunks
+from kafka_proto.log.chunks import Chunks, EpochStart
 from kafka_proto.log.cleaning import Compaction
 from kafka_proto.replication import leading, messages, partition, replica_state
 from kafka_proto.replication.controller import CONTROLLER
@@ -179,8 +179,15 @@ class ReplicatedLog(Log):
     def compacted(self, local: Local, p: str, done: Compaction) -> Local:
         state, without = local[REPLICA[p]], dict[int, ReplicaEntry]()
         assert isinstance(state.log, Chunks)
+        firsts, epoch = set[int](), None
+        for entry in state.log.between(state.log.gone, len(state.log)):
+            if entry.epoch != epoch and (batch := self.value(entry)) is not None:
+                firsts.add(batch.base_offset)
+            epoch = entry.epoch
 
         def other(entry: ReplicaEntry, batch: Any) -> ReplicaEntry:
+            if batch is None and entry.value.base_offset in firsts:
+                return attrs.evolve(entry, value=EpochStart(entry.value.base_offset))
             if batch is None:
                 return without.setdefault(entry.epoch, without_value(entry))
             return attrs.evolve(entry, value=batch)
@@ -190,7 +197,7 @@ class ReplicatedLog(Log):
 
     @staticmethod
     def value(item: ReplicaEntry) -> Any:
-        return item.value
+        return batch_of(item.value)
 
     def expiring(self, local: Local, wanted: Append | Await) -> Value:
         """Return a callback with the time at which it runs at the latest, if there is a clock."""
