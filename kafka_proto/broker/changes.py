@@ -34,11 +34,11 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
         "the answer to a verification counts even if the transaction has ended since (KAFKA-14884, before 3.5.0)",
         leader={"check_verified": appending.take_unverified},
     ),
-    "any-open-transaction": BrokerChange(
+    "any-open": BrokerChange(
         "an open transaction of an older epoch is taken for the one of a batch (KAFKA-18575, before 4.0.0)",
         leader={"has_open": verification.has_open_transaction, "check_verified": appending.check_open_or_guard},
     ),
-    "fenced-after-time-out": BrokerChange(
+    "told-fenced": BrokerChange(
         "EndTxn after a time-out is told PRODUCER_FENCED: a mend of KAFKA-20785 that no release has",
         {"end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True, other_end=Error.PRODUCER_FENCED)},
     ),

@@ -74,7 +74,7 @@ OLDER_OPEN = row(
     "older-transaction-taken", "a leader takes a transaction that a slow marker has not ended for the next one "
     "(KAFKA-18575)", "4.0", APART,
     Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
-    runs=400, settings={"timeouts": "", "change": "any-open-transaction"}, expected="MarkerAttribution",
+    runs=400, settings={"timeouts": "", "change": "any-open"}, expected="MarkerAttribution",
 )
 WRONG_STATE = row(
     "time-out-told-as-wrong-state", "a transaction times out, and its producer's commit is told INVALID_TXN_STATE "
@@ -114,7 +114,7 @@ TWINS = (
     twin(OLDER_OPEN, "the epoch is compared (4.0), and a marker's must be above the producer's (KIP-1228)",
          model="kafka/4.2", settings={"timeouts": ""}),
     twin(WRONG_STATE, "it is told PRODUCER_FENCED: a mend that no release has",
-         settings={"timeouts": "transaction", "change": "fenced-after-time-out"}),
+         settings={"timeouts": "transaction", "change": "told-fenced"}),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
 

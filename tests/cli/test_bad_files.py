@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -37,7 +38,7 @@ def with_more(field: str, /, **fields: Any) -> Edit:
 with_faults, with_sizes = partial(with_more, "faults"), partial(with_more, "sizes")
 HUGE = 10**30
 HEADERS: list[tuple[str, Edit, str]] = [
-    ("another version", with_header(version=3), "is of format version 3, this program reads version 1"),
+    ("another version", with_header(version=9), "is of format version 9, this program reads version 1"),
     ("no version", without_header("version"), "is of format version null, this program reads version 1"),
     ("another format", with_header(format="kafka-proto/map"), 'says "format": "kafka-proto/map"'),
     ("an unknown model", with_header(model="transactions/nope"), "there is no model 'transactions/nope'"),
@@ -121,12 +122,18 @@ HISTORIES: list[tuple[str, Edit, str]] = [
 ]
 
 
+def compact(line: Any) -> str:
+    return json.dumps(line, separators=(",", ":"), ensure_ascii=False)
+
+
 def edited(source: Path, edit: Edit, name: str) -> Path:
-    """Write an edited copy of a file into the folder of the test."""
+    """Write an edited copy of a file into the folder of the test; a header's digest fits it again."""
     lines = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
     edit(lines)
+    if isinstance(lines[-1], dict) and "header" in lines[-1]:
+        lines[-1]["header"] = hashlib.sha256(compact(lines[0]).encode()).hexdigest()
     path = Path(name)
-    text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
+    text = "".join(compact(line) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8")
     return path
 

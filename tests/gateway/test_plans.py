@@ -53,7 +53,7 @@ def test_chance_is_a_function_of_the_seed() -> None:
 def test_scenarios_are_taken_or_refused_with_the_reason() -> None:
     """Each scenario of transactions is a plan, or says what a real connection does not have; most are plans."""
     reasons = ("has no faults", "which connections over TCP do not have", "is between brokers",
-               "cannot be had with real connections")
+               "cannot be had with real connections", "cannot be had from outside")
     taken = 0
     for scenario in scenarios():
         try:
