@@ -112,11 +112,12 @@ class TransactionsView:
     def _send(self, step: TakenStep, who: str, partition: str) -> Iterator[LogOperation]:
         number = self._counts[who] = self._counts.get(who, 0) + 1
         if who in self._placement.producers:
-            text = record(f"{who}.{self._begun[who]}", number)
+            text = record(f"{who}.{self._begun.get(who, 0)}", number)
         else:
             text = record(who, number)
             yield self._begin(step.n, who, SEND)
-        self._under_way[who][-1].sent[text] = partition, None
+        if self._under_way.get(who):  # in an edited history a record may come before its transaction begins
+            self._under_way[who][-1].sent[text] = partition, None
 
     def _answered(self, step: TakenStep, message: Response) -> Iterator[LogOperation]:
         asked = self._asked.pop((message.dest, message.source, message.connection, message.correlation), None)

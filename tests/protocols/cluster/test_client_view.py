@@ -51,6 +51,18 @@ def test_clients_see_an_exhibit(what: str, seed: int, anomaly: str, words: str) 
     assert any(words in one.reason for one in found if one.anomaly == anomaly)
 
 
+def test_an_edited_history_is_judged_too() -> None:
+    """Without the steps in which transactions begin, nobody sends anything in one."""
+    model, plan = plan_of("late-batch-joins")
+    recorder, strategy = EventRecorder(), Strategies("random").run(54)
+    assert strategy is not None
+    run = run_plain(Tables(model), plan, strategy, recorder)
+    events = recorder.history({}, run.verdict.to_json(), model).events
+    without = [event for event in events if event.action != "BeginTransaction"]
+    assert {one.anomaly for one in judged(model, events)} == {"G1a"}
+    assert {one.anomaly for one in judged(model, without)} == {"garbage-read"}
+
+
 @pytest.mark.parametrize("what", [
     "late-end-repaired", "late-batch-joins-repaired", "late-producer-goes-on-repaired", "fencing-battle",
     "slow-follower", "leaders-crash", "late-controller",
