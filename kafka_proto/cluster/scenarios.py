@@ -58,9 +58,10 @@ JOINING = row(
     "3.9", APART, LATE_PRODUCE, ("AcknowledgedOutcome", "OperationsEnd"), mode="timed", runs=400,
     timers=2, settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
 )
+SLOW_MARKER = Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),))
 LATE_MARKER = row(
     "late-marker", "a marker that was sent twice is late, and ends the next transaction (KAFKA-19446)", "4.0",
-    APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
+    APART, SLOW_MARKER, MIXED, mode="timed",
     runs=400, timers=1, expected="MarkerAttribution",
 )
 NO_GUARD = row(
@@ -73,7 +74,7 @@ NO_GUARD = row(
 OLDER_OPEN = row(
     "older-transaction-taken", "a leader takes a transaction that a slow marker has not ended for the next one "
     "(KAFKA-18575)", "4.0", APART,
-    Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
+    SLOW_MARKER, MIXED, mode="timed",
     runs=400, settings={"timeouts": "", "change": "any-open"}, expected="MarkerAttribution",
 )
 WRONG_STATE = row(

@@ -11,8 +11,10 @@ operations between its ends are a window, and windows that overlap are one. A ci
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 
 import attrs
 
@@ -41,10 +43,15 @@ Graph = Mapping[int, Mapping[int, Dependency]]
 
 def judge(known: Known, with_order: bool) -> Iterator[Breach]:
     """Yield the circles; those over the order of logs where that is asked for."""
-    for low, high in _windows(_dependencies(known, with_order)):
-        inside = [each for each in _dependencies(known, with_order) if low <= each.source <= high
-                  and low <= each.target <= high] + list(_of_processes(known, low, high))
-        yield from _circles(known, inside, with_order)
+    windows = _windows(_dependencies(known, with_order))
+    inside: list[list[Dependency]] = [[] for _ in windows]
+    for each in _dependencies(known, with_order) if windows else ():
+        low, high = sorted((each.source, each.target))
+        n = bisect_right(windows, low, key=itemgetter(0)) - 1
+        if n >= 0 and high <= windows[n][1]:
+            inside[n].append(each)
+    for window, edges in zip(windows, inside, strict=True):
+        yield from _circles(known, [*edges, *_of_processes(known, *window)], with_order)
     yield from _own_records(known)
 
 
