@@ -180,6 +180,10 @@ def _faults(faults: Faults) -> Rows:
     return rows or [("faults", "none")]
 
 
+LONGEST = 40
+"""What is longer can be folded."""
+
+
 def commands(one: Listed, model: Model | None) -> list[str]:
     """Return the commands that run a model, a scenario or a tour, ready to be copied."""
     if isinstance(one, Tour):
@@ -195,8 +199,10 @@ def commands(one: Listed, model: Model | None) -> list[str]:
 
 
 def values(setting: Setting) -> str:
-    many = "any of " if setting.several else ""
-    return f"{many}{(', ' if setting.several else '|').join(setting.values)}"
+    brief = "|".join(setting.values)
+    if not setting.several and len(brief) <= LONGEST:
+        return brief
+    return f"{'any' if setting.several else 'one'} of {', '.join(setting.values)}"
 
 
 def built(spec: ModelSpec) -> Model | None:

@@ -13,8 +13,11 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import end_txn
 from kafka_proto.broker.leader import appending, verification
+from kafka_proto.broker.leader.fetching import COMMITTED, fetch
 from kafka_proto.broker.versions import SAME, BrokerVersion, Decisions
 from kafka_proto.errors import Error
+from kafka_proto.log import PartitionLog, ProducerState, RecordBatch, batches_between
+from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse
 
 
 @attrs.frozen
@@ -29,6 +32,30 @@ class BrokerChange:
         return version.changed(f"{version.name}/{name}", self.coordinator, self.leader)
 
 
+def check_marker_once(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """Refuse each marker that is not above the producer's epoch, one that is sent again, too."""
+    if transaction_version >= 2 and marker.producer_epoch == known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    return appending.check_marker_strictly(known, marker, transaction_version)
+
+
+def fetch_unlisted(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResponse:
+    """Leave the list of aborted transactions out."""
+    found = fetch(log, request)
+    return found if found.aborted_transactions is None else attrs.evolve(found, aborted_transactions=())
+
+
+def fetch_with_old_bound(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResponse:
+    """Read up to the high watermark if no transaction was open before the last batch."""
+    found = fetch(log, request)
+    reads_committed = request.isolation_level is COMMITTED and request.replica_id < 0
+    if not (found.batches and reads_committed and log.last_stable_offset == log.batches[-1].base_offset):
+        return found
+    stop = log.high_watermark
+    batches = batches_between(log, request.fetch_offset, stop, request.max_batches)
+    return attrs.evolve(found, last_stable_offset=stop, batches=batches)
+
+
 CHANGES: Mapping[str, BrokerChange] = FrozenMap({
     "no-guard": BrokerChange(
         "the answer to a verification counts even if the transaction has ended since (KAFKA-14884, before 3.5.0)",
@@ -41,6 +68,22 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
     "told-fenced": BrokerChange(
         "EndTxn after a time-out is told PRODUCER_FENCED: a mend of KAFKA-20785 that no release has",
         {"end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True, other_end=Error.PRODUCER_FENCED)},
+    ),
+    "marker-once": BrokerChange(
+        "a marker that is sent again is refused: the first mend of KAFKA-19446, without KAFKA-19999's",
+        leader={"check_marker": check_marker_once},
+    ),
+    "answers-first": BrokerChange(
+        "a coordinator answers when an entry is in its own log, before it is replicated (Redpanda #6018)",
+        {"waits": False},
+    ),
+    "unlisted": BrokerChange(
+        "readers are not told which transactions are aborted (KAFKA-5376, where a fetch had waited)",
+        leader={"fetch": fetch_unlisted},
+    ),
+    "old-bound": BrokerChange(
+        "a reader's last stable offset is one of before the last batch, its records are not (KAFKA-9807, before 2.5)",
+        leader={"fetch": fetch_with_old_bound},
     ),
 })
 """By the value of the setting `change`."""

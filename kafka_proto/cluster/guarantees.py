@@ -6,7 +6,7 @@ what brokers keep. Each returns nothing, or a reason that names actor and place,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from harness.model import Reason
@@ -79,6 +79,23 @@ def no_intermediate_read(reader: str, got: Iterable[tuple[str, Noted]], committe
     """P4: a reader of committed records gets only those of transactions with a decided commit."""
     return first(f"{reader} got {record} of {partition}, but no commit of {record.transaction} was decided"
                  for partition, record in got if record.transaction not in committed)
+
+
+def committed_is_read(
+    reader: str, partition: str, position: int, seen: Sequence[str], readable: Iterable[Noted]
+) -> Reason:
+    """P4, the other way: a reader of committed records got each committed one that it is past, once and in order.
+
+    `seen` are the texts that it got of a partition, `readable` the committed records of that, in order.
+    """
+    due = [record for record in readable if record.offset < position]
+    for place, record in enumerate(due):
+        if place >= len(seen) or seen[place] != record.text:
+            got = f"got {seen[place]} instead" if place < len(seen) else "did not get it"
+            return f"{reader} is past {record} of {partition}, which is committed at offset {record.offset}, and {got}"
+    if len(seen) > len(due):
+        return f"{reader} got {seen[len(due)]} of {partition}, which is not committed there, or was got before"
+    return None
 
 
 def no_hanging_transaction(partition: str, spans: Iterable[Span], entries: Iterable[TransactionMetadata]) -> Reason:

@@ -89,6 +89,10 @@ class LocalLogs:
         found: T = RECORDS[p].derived(view, self.placement.leader(p), of(COMMITTED, function))
         return found
 
+    def led_by(self, view: View, p: str) -> tuple[str, int]:
+        """Return who leads a partition, with the leader epoch."""
+        return self.placement.leader(p), 0
+
     def kept(self, view: View, p: str, holder: str, function: Callable[[Kept], T]) -> T:
         """Return what a function makes of a partition of the transaction log as its holder has it."""
         found: T = RECORDS[p].derived(view, holder, of(kept_by_leader, function))
@@ -119,6 +123,10 @@ def kept_by_replica(state: ReplicaState) -> Kept:
     return written_in(state), state.high_watermark
 
 
+def epoch_of(known: Partition) -> int:
+    return known.quorum.leader_epoch
+
+
 def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
     """Return the brokers that the controller lets lead a partition, the elected one first, with broker epochs."""
     quorum = known.quorum
@@ -147,6 +155,9 @@ class ReplicatedLogs:
     def told(self, view: View, p: str, function: Callable[[Iterable[TransactionRecord]], T]) -> T:
         found: T = REPLICA[p].derived(view, self.leader(view, p), of(written_in, function))
         return found
+
+    def led_by(self, view: View, p: str) -> tuple[str, int]:
+        return self.leader(view, p), PARTITION[p].derived(view, CONTROLLER, epoch_of)
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         for b in self.hosts[p]:

@@ -11,12 +11,19 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
-from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState, ghosts_of, last_entries
+from kafka_proto.broker.coordinator.transaction import (
+    PREPARED,
+    Answer,
+    TransactionMetadata,
+    TxnState,
+    ghosts_of,
+    last_entries,
+)
 from kafka_proto.broker.ghosts import Noted, Span, committed_offsets, noted, spans, transaction_of
 from kafka_proto.broker.group.coordinator import load
 from kafka_proto.broker.leader.verification import LeaderState
 from kafka_proto.broker.messages import Response
-from kafka_proto.broker.parts import COORDINATOR, GROUPS, LEADER, CoordinatorState
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.producer import ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
@@ -28,6 +35,7 @@ from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error
 INVARIANTS = (
     "MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead", "NoHangingTransaction",
     "AcknowledgedOnce", "FencedForAReason", "ReadBound", "OffsetsAsCommitted", "ProducerStateGrows",
+    "CommittedIsRead", "PreparedIsCompleted",
 )
 NOT_CLAIMED = ("FatalForAReason",)
 """What releases from 4.1 on violate as they are (KAFKA-20785)."""
@@ -44,6 +52,12 @@ def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
     """Return the producer id and epoch of each transactional id that a coordinator has."""
     known = ((tid, cached.metadata) for tid, cached in state.cache.transactions.items())
     return FrozenMap((tid, (metadata.producer_id, metadata.producer_epoch)) for tid, metadata in known)
+
+
+def prepared_of(state: CoordinatorState) -> FrozenMap[str, TransactionMetadata]:
+    """Return the entries that a coordinator has in its cache of transactions whose end is prepared."""
+    known = ((tid, cached.metadata) for tid, cached in state.cache.transactions.items())
+    return FrozenMap((tid, metadata) for tid, metadata in known if metadata.state in PREPARED)
 
 
 def is_on_another_id(entry: TransactionMetadata) -> bool:
@@ -64,6 +78,14 @@ def records_of(log: PartitionLog) -> tuple[tuple[str, int], ...]:
     """Return the records of a log, markers left out, each with its offset."""
     return tuple((record.text, record.offset)
                  for batch in log.batches if batch.marker is None for record in noted(batch))
+
+
+def readable(log: PartitionLog) -> tuple[Noted, ...]:
+    """Return what a reader of committed records gets of a log, in order: records of commits, and of no transaction."""
+    committed = (record for span in spans(log) if span.marker is Marker.COMMIT for record in span.records)
+    plain = (record for batch in log.batches if batch.marker is None and not batch.is_transactional
+             for record in noted(batch))
+    return tuple(sorted((*committed, *plain), key=attrgetter("offset")))
 
 
 def served(state: LeaderState) -> PartitionLog | None:
@@ -119,6 +141,15 @@ class Facts:
         got = ((partition, Noted(-1, transaction_of(text), text))
                for partition, texts in view.derived(r, SEEN).items() for text in texts)
         return guarantees.no_intermediate_read(r, got, committed)
+
+    def committed_is_read(self, view: View, r: str) -> Reason:
+        """P4, the other way: what a reader is past, it got, if it is committed."""
+        if view.derived(r, LEVEL) is not IsolationLevel.READ_COMMITTED:
+            return None
+        positions, seen = view.derived(r, POSITIONS), view.derived(r, SEEN)
+        return guarantees.first(
+            guarantees.committed_is_read(r, p, positions[p], seen.get(p, ()), self.logs.made(view, p, readable))
+            for p in self.placement.partitions if p in positions)
 
     def hanging(self, view: View, partition: str) -> Reason:
         return guarantees.no_hanging_transaction(partition, self.spans(view, partition), self.entries(view))
@@ -196,6 +227,19 @@ class Facts:
         known = (self.logs.told(view, p, last_entries) for p in self.placement.transaction_partitions)
         return guarantees.prepared_is_completed(item for entries in known for item in entries.items())
 
+    def given_up(self, view: View, p: str) -> Reason:
+        """P8 in every state: what its present coordinator has prepared waits for answers to markers, or its entry."""
+        leader, epoch = self.logs.led_by(view, p)
+        mine = COORDINATOR[p].of(view, leader)
+        if mine.cache.coordinator_epoch < epoch:
+            return None
+        prepared = COORDINATOR[p].derived(view, leader, prepared_of)
+        if not prepared:
+            return None
+        asked = {about.transactional_id for about in CONNECTIONS.of(view, leader).asked.values()}
+        again = {effect.transactional_id for effect in mine.unfinished if not isinstance(effect, Answer)}
+        return guarantees.prepared_is_completed(prepared.items(), asked | again | set(mine.cache.waiting))
+
     def stays_open(self, view: View) -> Reason:
         if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):
             return None
@@ -236,6 +280,8 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
         always("OffsetsAsCommitted", facts.offsets, over=placement.brokers, source="ours: P10"),
         always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),
+        always("CommittedIsRead", facts.committed_is_read, over=consumers, source="ours: P4"),
+        always("PreparedIsCompleted", facts.given_up, over=placement.transaction_partitions, source="ours: P8"),
         eventually("OperationsEnd", facts.pending, source="ours: P8"),
         eventually("NothingStaysOpen", facts.stays_open, source="ours: P5"),
         sometimes("TransactionCommitted", some(lambda state: "commit" in state.outcomes.values())),

@@ -82,6 +82,35 @@ WRONG_STATE = row(
     "(KAFKA-20785, open)", "4.4", {**ONE, "transactions": 1}, claims=("FatalForAReason", "OperationsEnd"), timeouts=1,
     runs=400, settings={"timeouts": "transaction"}, expected="FatalForAReason",
 )
+REFUSED_AGAIN = row(
+    "repeated-marker-refused", "a marker's answer is lost, the marker that is sent again is refused: its transaction "
+    "is prepared for ever (KAFKA-19999)", "4.2", {**APART, "transactions": 1},
+    Faults(rules=(Rule("drop", message="WriteTxnMarkersResponse", nth=1),)), ("PreparedIsCompleted", "OperationsEnd"),
+    runs=400, timers=1, timeouts=2, settings={"change": "marker-once"}, expected="PreparedIsCompleted",
+)
+READING = {**ONE, "consumers": 1}
+UNLISTED = row(
+    "aborted-unlisted", "a reader is not told what is aborted, and takes it for committed (KAFKA-5376)", "4.0",
+    {**READING, "transactions": 1}, claims=("ReadBound", "NoIntermediateRead", "CommittedIsRead", "OperationsEnd"),
+    runs=400, settings={"change": "unlisted"}, expected="ReadBound",
+)
+OLD_BOUND = row(
+    "read-past-the-bound", "a reader gets a record of an open transaction, between two looks at the log (KAFKA-9807)",
+    "4.0", READING, claims=("ReadBound", "NoIntermediateRead", "CommittedIsRead", "OperationsEnd"), runs=400,
+    settings={"change": "old-bound"}, expected="NoIntermediateRead",
+)
+FORGOTTEN = row(
+    "answered-before-replicated", "a coordinator answers first, and the next one has never heard of the transaction "
+    "(Redpanda #6018)", "4.0", {**APART, "transactions": 1, "elections": 1},
+    Faults(rules=(Rule("delay", message="FetchResponse", dest="b2", delay_ms=200),)),
+    ("Atomicity", "AcknowledgedOutcome", "NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
+    settings={"log": "replicated", "change": "answers-first"}, expected="NoHangingTransaction",
+)
+OVERFLOWS = row(
+    "last-epoch-bumped-twice", "the last epoch is used, and a new producer's fence wants two more: it is told "
+    "UNKNOWN_SERVER_ERROR (KAFKA-19367)", "4.0", {**ONE, "producers": 2, "transactions": 1, "epochs": 1},
+    claims=("FatalForAReason", "OperationsEnd"), runs=400, expected="FatalForAReason",
+)
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
@@ -100,7 +129,8 @@ EVERYTHING = Faults(
 )
 EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
-    LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN, WRONG_STATE,
+    LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN, WRONG_STATE, REFUSED_AGAIN,
+    UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
@@ -116,6 +146,12 @@ TWINS = (
          model="kafka/4.2", settings={"timeouts": ""}),
     twin(WRONG_STATE, "it is told PRODUCER_FENCED: a mend that no release has",
          settings={"timeouts": "transaction", "change": "told-fenced"}),
+    twin(REFUSED_AGAIN, "a marker that is sent again is written again", settings={}),
+    twin(UNLISTED, "what is aborted is listed", settings={}),
+    twin(OLD_BOUND, "bound and records are of one look at the log", settings={}),
+    twin(OVERFLOWS, "one bump, to an epoch that no client is given (4.1), which is told as a fence", model="kafka/4.4",
+         settings={"change": "told-fenced"}),
+    twin(FORGOTTEN, "an answer follows the commit of its entry", settings={"log": "replicated"}),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
 

@@ -98,6 +98,8 @@ class CoordinatorDecisions:
     """What a coordinator does of itself: after a time-out, and before a new producer of an open transaction."""
     recovered: Callable[[TransactionMetadata], TransactionMetadata]
     """What of an entry a coordinator has that reads it from the log."""
+    waits: bool = True
+    """Whether an entry has to be committed before what was decided counts, and its client is answered."""
     marker_version: int = 1
     fence: Callable[[CachedTransaction], Fenced] = fence
     """The epoch with which an open transaction is aborted for a new producer."""

@@ -305,7 +305,7 @@ class TransactionCoordinator(roles.Role):
             record = attrs.evolve(record, transaction=waiting.token.transaction)
         callback = EntryCallback(record.transactional_id, waiting.token, waiting.request)
         timeout_ms = None if record.entry is None else record.entry.timeout_ms
-        return Append(p, record, callback, timeout_ms=timeout_ms)
+        return Append(p, record, callback, self.version.coordinator.waits, timeout_ms)
 
     def markers(self, local: Local, p: str, markers: Markers, pauses: bool) -> tuple[Local, tuple[Message, ...]]:
         """Ask the leader of each partition by itself to write its marker."""

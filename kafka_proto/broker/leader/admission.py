@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kafka_proto.broker.leader.fetching import known_time
+from kafka_proto.broker.leader.fetching import fetch, known_time
 from kafka_proto.broker.leader.verification import (
     LeaderState,
     Origin,
@@ -15,7 +15,7 @@ from kafka_proto.broker.leader.verification import (
     VerificationStarted,
 )
 from kafka_proto.log import NO_PRODUCER_ID, PartitionLog, ProducerState, RecordBatch, append
-from kafka_proto.requests import Error, ProduceRequest, is_internal
+from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, ProduceRequest, is_internal
 
 
 @attrs.frozen
@@ -32,6 +32,8 @@ class LeaderDecisions:
     unverified_produce: Callable[[Error, SupportedOperation], Error]
     after_deletion: Callable[[PartitionLog], PartitionLog]
     """What is forgotten when records were deleted."""
+    fetch: Callable[[PartitionLog, ConsumerFetchRequest], ConsumerFetchResponse] = fetch
+    """What a reader gets of a log."""
     timestamp_after_max_ms: int | None = None
     """How far ahead of the clock a record's time may be (`message.timestamp.after.max.ms`)."""
     takes_append_time: bool = True

@@ -332,7 +332,7 @@ class PartitionLeader(Role):
         news = log.last_stable_offset if committed else log.high_watermark
         if news <= at <= log.log_end_offset and request.min_bytes:
             return None
-        return self.reply(local, message, fetching.fetch(log, request))
+        return self.reply(local, message, self.version.leader.fetch(log, request))
 
     def delete_records(self, local: Local, message: Request, request: DeleteRecordsRequest) -> Effect:
         """Move the start of the log."""

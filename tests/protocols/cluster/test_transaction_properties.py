@@ -81,8 +81,17 @@ def cache(epoch: int) -> Change:
     return "b1[coordinator][__transaction_state-0]", CoordinatorState(Coordinator(FrozenMap({"tid1": cached})))
 
 
-def saw(*records: str) -> Change:
-    return "r1", ReaderState(Consumer(IsolationLevel.READ_COMMITTED), seen=FrozenMap({"T-0": records}))
+def gave_up(*unfinished: TransactionRecord) -> Change:
+    """Return the change that gives the coordinator's cache a prepared abort, and what it has still to do."""
+    cached = CachedTransaction(TransactionMetadata(0, TxnState.PREPARE_ABORT, 0, partitions=("T-0",)))
+    cache_ = Coordinator(FrozenMap({"tid1": cached}))
+    return "b1[coordinator][__transaction_state-0]", CoordinatorState(cache_, unfinished)
+
+
+def saw(*records: str, position: int | None = None) -> Change:
+    """Return the change to what a consumer got, and where it is, if it is anywhere."""
+    positions = FrozenMap[str, int]() if position is None else FrozenMap({"T-0": position})
+    return "r1", ReaderState(Consumer(IsolationLevel.READ_COMMITTED, positions), seen=FrozenMap({"T-0": records}))
 
 
 def answer(last_stable_offset: int, *aborted: AbortedTransaction) -> Change:
@@ -109,6 +118,7 @@ def offsets(*batches: RecordBatch, by_record: bool = True) -> list[Change]:
 
 
 IN_ORDER = (commit("c1.1"), commit("c1.2", transactional=False), marker(COMMIT, "c1.1"))
+COMMITTED = log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1"))
 ABORTED = log("T-0", data("c1.1#1"), marker(ABORT, "c1.1"))
 CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
     "MarkerAttribution": (
@@ -169,6 +179,14 @@ CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
         [log("T-0", data("c1.1#1", epoch=0), marker(ABORT, "c1.1", epoch=1))],
         "T-0 has epoch 0 of producer id 0 at offset 1, after epoch 1",
     ),
+    "CommittedIsRead": (
+        [COMMITTED, saw(position=2)], [COMMITTED, saw("c1.1#1", position=2)],
+        "r1 is past c1.1#1 of T-0, which is committed at offset 0, and did not get it",
+    ),
+    "PreparedIsCompleted": (
+        [gave_up()], [gave_up(TransactionRecord("tid1", TransactionMetadata(0, TxnState.COMPLETE_ABORT)))],
+        "tid1 stays in PrepareAbort",
+    ),
     "OperationsEnd": ([entry(TxnState.PREPARE_ABORT)], [entry(TxnState.COMPLETE_ABORT)], "tid1 stays in PrepareAbort"),
     "NothingStaysOpen": (
         [log("T-0", data("c1.1#1"))], [ABORTED], "the last stable offset of T-0 is 0, its high watermark 1",
@@ -186,6 +204,8 @@ MORE: list[tuple[str, list[Change], str]] = [
     ("OffsetsAsCommitted", offsets(commit("c1.1"), marker(COMMIT, "c1.1"))[:1],
      "an offset of G in T-0 is committed, but nobody knows it"),
     ("OffsetsAsCommitted", offsets(commit("c1.1"))[:1], "a replay of the offsets log gives other offsets than there"),
+    ("CommittedIsRead", [COMMITTED, saw("c1.2#1", position=2)], "committed at offset 0, and got c1.2#1 instead"),
+    ("CommittedIsRead", [COMMITTED, saw("c1.1#1", "c1.1#1", position=2)], "r1 got c1.1#1 of T-0, which is not"),
     ("Atomicity", [
         client("T-0 c1.1#1", f"{OFFSETS_PARTITION} c1.1#offset1"), log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1")),
         *offsets(commit("c1.1"), marker(ABORT, "c1.1")),
