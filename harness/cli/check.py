@@ -30,7 +30,7 @@ from harness.cli.check_options import (
     refuse_together,
 )
 from harness.cli.check_text import summary_lines
-from harness.cli.check_what import asked_target
+from harness.cli.check_what import FAULTS, TARGETS, asked_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import Bounded
@@ -55,11 +55,8 @@ SAVED_EVERY = 30.0
 @SIZES
 @SETTINGS
 @click.option("--network", metavar="NAME", help="The network's semantics (default: the model's or scenario's).")
-@click.option("--faults", multiple=True, metavar="KIND=N,...",
-              help="Fault budget of a run, such as drop=1,crash=1. Other kinds keep the scenario's budget; none "
-                   "removes all faults.")
-@click.option("--target", "targets", multiple=True, metavar="ACTOR",
-              help="Actor that may crash, pause or be cut off; may be repeated (default: the scenario's, else all).")
+@FAULTS
+@TARGETS
 @click.option("--timers", multiple=True, metavar="N|NAME=N",
               help="Most timers that fire in a run: of all names (N), or of one (NAME=N); may be repeated (default: "
                    "the scenario's limit; for a model, no limit).")

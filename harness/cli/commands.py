@@ -18,13 +18,14 @@ import attrs
 import click
 
 from harness.cli import OneOf, after_the_run, interrupt_handled, whole
+from harness.cli.check_what import FAULTS, TARGETS, asked_faults
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_file, check_folder, cli, emit, pairs
 from harness.cli.live_log import logged
 from harness.cli.screen import TerminalOutput
 from harness.explore.flaw import fewest_steps
 from harness.explore.short_search import look_ahead
-from harness.model import Refusal, find_runnable, unknown
+from harness.model import Faults, Refusal, find_runnable, unknown
 from harness.record import Recorder, Trail, model_of_history, read_history, read_trail
 from harness.record.files import write_atomically
 from harness.record.trail import is_trail
@@ -111,6 +112,10 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[ScoreboardRow]
 @click.option("--steps", type=whole(1), metavar="N", help="Most steps of a run, before its fair ending.")
 @SIZES
 @SETTINGS
+@FAULTS
+@TARGETS
+@click.option("--mode", type=OneOf(["free", "timed"]), help="Whether the scheduler chooses each step freely, or time "
+              "passes (default: the scenario's, else free).")
 @click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
 @COVERAGE
 @WITHIN
@@ -118,7 +123,8 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[ScoreboardRow]
 @AS_JSON
 def simulate(
     what: str, seed: int | None, seeds: int | None, strategy: str, steps: int | None, sizes: tuple[str, ...],
-    settings: tuple[str, ...], runtime: str, coverage: bool, within: tuple[str, ...], out: Path, as_json: bool,
+    settings: tuple[str, ...], faults: tuple[str, ...], targets: tuple[str, ...], mode: str | None, runtime: str,
+    coverage: bool, within: tuple[str, ...], out: Path, as_json: bool,
 ) -> int:
     """Simulate a model or a scenario.
 
@@ -134,8 +140,11 @@ def simulate(
     expected = scenario.expected if scenario is not None else None
     given = pairs(sizes, int), pairs(settings, str)
     model, plan = resolve(what, None, *given)
+    if faults or targets:
+        chosen = asked_faults(model.faults, resolve(what, Faults(), *given)[0], faults, targets)
+        model, plan = resolve(what, chosen, *given)
     plan = everything(spec.make()) if scenario is None else plan
-    plan = attrs.evolve(plan, steps=steps) if steps else plan
+    plan = attrs.evolve(plan, steps=steps or plan.steps, mode=mode or plan.mode)
     check_folder(out)
     screen, source = TerminalOutput(quiet=as_json), by_name.Strategies(strategy)
     tables, covered = collecting(model, coverage, within, source)
@@ -162,7 +171,7 @@ def simulate(
     if made.history is None:
         made.history, again = write_run(trail, path, runtime)
         digest = digest or again.digest
-    ahead = None if made.violations or made.interrupted else look_ahead(what, *given)
+    ahead = None if made.violations or made.interrupted or faults or targets else look_ahead(what, *given)
     result = {
         "model": model.name, "scenario": scenario.name if scenario else None, "runs": made.runs, "steps": made.steps,
         "ahead": None if ahead is None else ahead.to_json(),

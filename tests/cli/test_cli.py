@@ -120,6 +120,19 @@ def test_simulate_takes_sizes_settings_and_steps(tmp_path: Path) -> None:
     assert end["fair_from"] in (None, 5) or end["fair_from"] < 5
 
 
+def test_simulate_takes_every_kind_of_fault_and_a_mode(tmp_path: Path) -> None:
+    """The budget is in the trail: each kind that the model can have, once; others as they are asked for."""
+    made = call("simulate", "kafka/4.4", "--faults", "all,crash=2", "--target", "b1", "--mode", "timed",
+                "--seeds", 3, "--out", tmp_path, "--json")
+    header = json.loads(Path(made.json["trail"]).read_text(encoding="utf-8").splitlines()[0])
+    kinds = {kind: n for kind, n in header["faults"].items() if isinstance(n, int)}
+    once = ("drop", "duplicate", "delay", "partition", "one_way", "pause", "skew")
+    assert kinds == {**dict.fromkeys(once, 1), "crash": 2}
+    assert (header["faults"]["targets"], header["mode"]) == (["b1"], "timed")
+    refused = call("simulate", "kafka/4.4", "--faults", "reorder=1", "--out", tmp_path)
+    assert refused.code == 2 and "keeps no order" in refused.err
+
+
 def test_replay_of_a_violating_trail_exits_with_1() -> None:
     """A replay names the property, the step and the reason, and judges as the trail says; a fair cycle is named."""
     replayed = call("replay", COPIED_TAIL)
