@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import end_txn
+from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, Outcome, refuse
 from kafka_proto.broker.leader import appending, verification
 from kafka_proto.broker.leader.fetching import COMMITTED, fetch
 from kafka_proto.broker.versions import SAME, BrokerVersion, Decisions
 from kafka_proto.errors import Error
 from kafka_proto.log import PartitionLog, ProducerState, RecordBatch, batches_between
-from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse
+from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, EndTxnRequest
 
 
 @attrs.frozen
@@ -37,6 +39,14 @@ def check_marker_once(known: ProducerState, marker: RecordBatch, transaction_ver
     if transaction_version >= 2 and marker.producer_epoch == known.producer_epoch:
         return Error.INVALID_PRODUCER_EPOCH
     return appending.check_marker_strictly(known, marker, transaction_version)
+
+
+def end_txn_fenced_first(request: EndTxnRequest, cached: CachedTransaction | None, **rest: Any) -> Outcome:
+    """Look at the epoch before what is pending: that of the next transaction is not the one whose end is prepared."""
+    is_prepared = cached is not None and cached.metadata.state in PREPARED
+    if cached is not None and is_prepared and not end_txn.is_valid_epoch(request, cached.metadata):
+        return refuse(Error.PRODUCER_FENCED)
+    return end_txn.end_txn_bumping(request, cached, **rest)
 
 
 def fetch_unlisted(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResponse:
@@ -68,6 +78,11 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
     "told-fenced": BrokerChange(
         "EndTxn after a time-out is told PRODUCER_FENCED: a mend of KAFKA-20785 that no release has",
         {"end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True, other_end=Error.PRODUCER_FENCED)},
+    ),
+    "fenced-first": BrokerChange(
+        "EndTxn of an empty transaction is told PRODUCER_FENCED while markers of the one before are under way "
+        "(KAFKA-18464, before 4.0.0)",
+        {"end_txn_bumping": end_txn_fenced_first},
     ),
     "marker-once": BrokerChange(
         "a marker that is sent again is refused: the first mend of KAFKA-19446, without KAFKA-19999's",

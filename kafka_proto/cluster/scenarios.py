@@ -106,6 +106,13 @@ FORGOTTEN = row(
     ("Atomicity", "AcknowledgedOutcome", "NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
     settings={"log": "replicated", "change": "answers-first"}, expected="NoHangingTransaction",
 )
+EMPTY = row(
+    "empty-abort-fenced", "a batch is given up, and the abort of its empty transaction is told PRODUCER_FENCED while "
+    "the last one's marker is slow (KAFKA-18464)", "4.0", APART,
+    Faults(rules=(*SLOW_MARKER.rules, Rule("delay", message="ProduceRequest", nth=2, delay_ms=200))),
+    ("FencedForAReason", "OperationsEnd"), mode="timed", runs=400, timers=2,
+    settings={"timeouts": "delivery", "change": "fenced-first"}, expected="FencedForAReason",
+)
 OVERFLOWS = row(
     "last-epoch-bumped-twice", "the last epoch is used, and a new producer's fence wants two more: it is told "
     "UNKNOWN_SERVER_ERROR (KAFKA-19367)", "4.0", {**ONE, "producers": 2, "transactions": 1, "epochs": 1},
@@ -130,7 +137,7 @@ EVERYTHING = Faults(
 EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
     LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN, WRONG_STATE, REFUSED_AGAIN,
-    UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS,
+    UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
@@ -151,6 +158,7 @@ TWINS = (
     twin(OLD_BOUND, "bound and records are of one look at the log", settings={}),
     twin(OVERFLOWS, "one bump, to an epoch that no client is given (4.1), which is told as a fence", model="kafka/4.4",
          settings={"change": "told-fenced"}),
+    twin(EMPTY, "what is pending is looked at first: it asks again", settings={"timeouts": "delivery"}),
     twin(FORGOTTEN, "an answer follows the commit of its entry", settings={"log": "replicated"}),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
