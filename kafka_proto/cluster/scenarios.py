@@ -118,6 +118,12 @@ OVERFLOWS = row(
     "UNKNOWN_SERVER_ERROR (KAFKA-19367)", "4.0", {**ONE, "producers": 2, "transactions": 1, "epochs": 1},
     claims=("FatalForAReason", "OperationsEnd"), runs=400, expected="FatalForAReason",
 )
+HANDED_OUT = row(
+    "last-epoch-handed-out", "a time-out takes the last epoch, a repeated EndTxn hands it to its client, who can end "
+    "nothing with it (KAFKA-20090)", "4.2", {**ONE, "epochs": 1}, timeouts=2,
+    claims=("FencedForAReason", "OperationsEnd"), runs=400, timers=2, settings={"timeouts": "request,transaction"},
+    expected="FencedForAReason",
+)
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
@@ -137,7 +143,7 @@ EVERYTHING = Faults(
 EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
     LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN, WRONG_STATE, REFUSED_AGAIN,
-    UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY,
+    UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY, HANDED_OUT,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
@@ -158,6 +164,7 @@ TWINS = (
     twin(OLD_BOUND, "bound and records are of one look at the log", settings={}),
     twin(OVERFLOWS, "one bump, to an epoch that no client is given (4.1), which is told as a fence", model="kafka/4.4",
          settings={"change": "told-fenced"}),
+    twin(HANDED_OUT, "what uses up the epochs switches to another producer id", model="kafka/4.4"),
     twin(EMPTY, "what is pending is looked at first: it asks again", settings={"timeouts": "delivery"}),
     twin(FORGOTTEN, "an answer follows the commit of its entry", settings={"log": "replicated"}),
 )
@@ -179,7 +186,7 @@ MOVING = (
     row("leaders-lose-their-tail", "a crash loses what was not flushed", "4.0", {**TWO, **THREE, "elections": 1},
         Faults(crash=1, targets=B), timeouts=6, settings={**REPLICATED, "disk": "unflushed", "election": "elr"},
         mode="timed", steps=200, witnesses=ENDED),
-    row("leaders-move-and-answers-are-late", "leaders move and crash, requests are late and asked again", "4.0",
+    row("leaders-move-and-answers-are-late", "leaders move and crash, requests are late and asked again", "4.2",
         {**TWO, "consumers": 1, "elections": 2}, Faults(crash=1, delay=2, drop=1, targets=("b1", "b2")), timeouts=6,
         settings=REPLICATED, mode="timed", steps=200, witnesses=("RequestRepeated", "LeaderLookedUp")),
     row("rolling-restart", "all brokers are started again one after the other, during transactions", "4.0",
@@ -252,10 +259,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         {**TWO, "producers": 2, "transactional-ids": 2, "consumers": 1}, witnesses=(*ENDED, "AbortedRecordSkipped")),
     row("exactly-once-zombie", "two producers have one transactional id: the later one fences the other", "4.0",
         {**TWO, "producers": 2, "consumers": 1}, witnesses=(*ENDED, "ProducerIsFenced")),
-    row("exactly-once-offsets", "offsets are committed with transactions, requests are late", "4.0",
+    row("exactly-once-offsets", "offsets are committed with transactions, requests are late", "4.2",
         {**TWO, "partitions": 1, "records": 1, "offsets": 2}, Faults(delay=3), timeouts=3,
         witnesses=(*ENDED, "OffsetStaged")),
-    row("exactly-once-late-answers", "requests and answers are late, and asked again", "4.0", TWO,
+    row("exactly-once-late-answers", "requests and answers are late, and asked again", "4.2", TWO,
         Faults(delay=3), timeouts=3, witnesses=("RequestRepeated",)),
     row("exactly-once-lost-answers", "requests and answers are lost, and asked again", "4.0", TWO,
         Faults(drop=3), timeouts=3, witnesses=("RequestRepeated",)),

@@ -175,6 +175,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("answered-before-replicated", "NoHangingTransaction", 9, 31_976),
     Exhibit("last-epoch-bumped-twice", "FatalForAReason", 10, 1_952),
     Exhibit("empty-abort-fenced", "FencedForAReason", 17, 38_149),
+    Exhibit("last-epoch-handed-out", "FencedForAReason", 24, 68_041),
     Exhibit("unclean-election", "AcknowledgedSurvives", 10, 10_797, {"elections": 1}, faults="none"),
     Exhibit("one-replica-is-enough", "AcknowledgedSurvives", 13, 11_263_025, timers=SHRINK, faults="none,crash=1",
             targets=("b2",), most=15_000_000, is_large=True),
