@@ -132,10 +132,11 @@ class GroupRole(OffsetsRole):
         groups, group_id = local[GROUPS].groups, request.group_id
         error = self.refused(local, request, makes_one=True)
         consumers = groups.consumer(group_id)
-        if error is Error.NONE and consumers is not None and not rebalance.has_session(request, self.config):
-            error = Error.INVALID_SESSION_TIMEOUT
+        if error is Error.NONE and consumers is not None:
+            error = migration.check_join(consumers, request, self.config, self.version.group.joins_by_policy)
         if error is not Error.NONE:
-            return self.reply(local, message, JoinGroupResponse(error, request.member_id))
+            told = "" if error is Error.INCONSISTENT_GROUP_PROTOCOL else request.member_id
+            return self.reply(local, message, JoinGroupResponse(error, told))
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
         if consumers is not None and consumers.members:
@@ -179,13 +180,15 @@ class GroupRole(OffsetsRole):
         """Let a member of a consumer group join, go on or leave; it is answered once what changes is stored."""
         groups, group_id = local[GROUPS].groups, request.group_id
         error, before, reason = self.refused(local, request, makes_one=True), groups.consumer(group_id), None
-        waiting: Answers = ()
+        policy, waiting = self.config.group_consumer_migration_policy, rebalance.NO_ANSWERS
         if error is Error.NONE and (classic := groups.classic(group_id)).members:
             waiting = rebalance.unloaded(classic, Error.REBALANCE_IN_PROGRESS)
-            joins = request.member_epoch == consumer_group.JOINS
-            before = migration.upgraded(classic, self.topics) if joins else None
-            if before is None:
-                error, reason = Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            found = (migration.upgraded(group_id, classic, self.topics, policy)
+                     if request.member_epoch == consumer_group.JOINS else f"Group {group_id} is not a consumer group.")
+            if isinstance(found, str):
+                error, reason = Error.GROUP_ID_NOT_FOUND, found
+            else:
+                before = found
         if error is not Error.NONE:
             return self.reply(local, message, ConsumerGroupHeartbeatResponse(error, reason))
         if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
@@ -201,7 +204,7 @@ class GroupRole(OffsetsRole):
         """Return the state with another consumer group; where more than times has changed it is stored first."""
         groups = local[GROUPS].groups
         before = groups.consumer(group_id)
-        if migration.is_classic_again(before, after):
+        if migration.is_classic_again(before, after, self.config.group_consumer_migration_policy):
             classic = migration.downgraded(group_id, after)
             again, more = rebalance.begin(classic, now(local))
             local = with_groups(local, groups.with_members(group_id, again))
