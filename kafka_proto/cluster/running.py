@@ -96,7 +96,7 @@ class RunningCluster(FailingBrokers):
     @property
     def partitions(self) -> tuple[str, ...]:
         """Return the partitions of clients' topics, in the order in which they were made."""
-        return self.placement.partitions
+        return tuple(p for p in self.placement.partitions if topic_of(p) not in INTERNAL_TOPICS)
 
     @property
     def internal(self) -> dict[str, int]:
@@ -258,13 +258,17 @@ class RunningCluster(FailingBrokers):
             self._fence(b, made)
 
     def add_partitions(self, topic: str, count: int, assigned: Sequence[tuple[str, ...]] = ()) -> None:
-        """Let a topic have so many partitions, the new ones with these replicas, if they are said."""
-        before = self.topics[topic]
+        """Let a topic have so many partitions, the new ones with these replicas, if they are said.
+
+        Coordinators go on with those of their topics that were there before, as real ones do until they start again.
+        """
+        own = self.internal
+        before = own[topic] if topic in own else self.topics[topic]
         rules = self._rules[partition_name(topic, 0)]
         made = tuple(partition_name(topic, index) for index in range(before, count))
         for n, p in enumerate(made):
             self._place(p, assigned[n] if assigned else None, len(self._replicas[partition_name(topic, 0)]), rules)
-        self.topics = self.topics.set(topic, count)
+        self.topics = self.topics if topic in own else self.topics.set(topic, count)
         self._compose()
         for b in sorted(self.fenced) if self.is_replicated else ():
             self._fence(b, made)

@@ -46,6 +46,7 @@ from kafka_proto.requests import (
     OffsetDeleteResponse,
     SyncGroupRequest,
     SyncGroupResponse,
+    is_internal,
     topic_of,
 )
 
@@ -87,7 +88,7 @@ class GroupRole(OffsetsRole):
         self.config = config
         self.most_groups = most_groups
         """Nobody makes another one by joining it."""
-        self.topics = Counter(map(topic_of, sorted(self.topic_partitions)))
+        self.topics = Counter(topic_of(p) for p in sorted(self.topic_partitions) if not is_internal(p))
         self.of_groups |= {
             JoinGroupRequest: self.join_group, SyncGroupRequest: self.sync_group, HeartbeatRequest: self.heartbeat,
             LeaveGroupRequest: self.leave_group, PartitionsDeleted: self.partitions_deleted,
@@ -185,10 +186,8 @@ class GroupRole(OffsetsRole):
             waiting = rebalance.unloaded(classic, Error.REBALANCE_IN_PROGRESS)
             found = (migration.upgraded(group_id, classic, self.topics, policy)
                      if request.member_epoch == consumer_group.JOINS else f"Group {group_id} is not a consumer group.")
-            if isinstance(found, str):
-                error, reason = Error.GROUP_ID_NOT_FOUND, found
-            else:
-                before = found
+            before, reason = (None, found) if isinstance(found, str) else (found, None)
+            error = Error.NONE if reason is None else Error.GROUP_ID_NOT_FOUND
         if error is not Error.NONE:
             return self.reply(local, message, ConsumerGroupHeartbeatResponse(error, reason))
         if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
