@@ -17,7 +17,8 @@ from kafka_proto.broker.failover import PartitionRules
 from kafka_proto.broker.group.settings import GroupConfig, MigrationPolicy
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.log.segments import LogConfig
+from kafka_proto.log.segments import COMPACT, LogConfig
+from kafka_proto.requests import GROUP_TOPIC, TRANSACTION_TOPIC
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 """Types of settings, as DescribeConfigs has them."""
@@ -150,6 +151,18 @@ def rules_of(settings: Settings, own: Mapping[str, str]) -> PartitionRules:
     log = LogConfig(frozenset(filter(None, map(str.strip, known[CLEANUP].split(",")))), min_cleanable_dirty_ratio=ratio,
                     **{name: int(text) for name, text in texts.items()})
     return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true", log)
+
+
+def internal_topics(settings: Settings) -> dict[str, tuple[dict[str, str], PartitionRules]]:
+    """Return the settings that the brokers' own topics are made with, and what follows from them.
+
+    `GroupCoordinatorService.groupMetadataTopicConfigs`, `TransactionStateManager.transactionTopicConfigs`.
+    """
+    both = {CLEANUP: COMPACT, "segment.bytes": "104857600"}
+    of_transactions = {"compression.type": "uncompressed", MIN_INSYNC: str(settings.min_insync_replicas),
+                       UNCLEAN: "false"}
+    made = {GROUP_TOPIC: {**both, "compression.type": "producer"}, TRANSACTION_TOPIC: {**both, **of_transactions}}
+    return {name: (own, rules_of(settings, own)) for name, own in made.items()}
 
 
 def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:

@@ -27,7 +27,7 @@ from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, exists, known, now
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.log import RecordBatch
+from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     ConsumerGroupHeartbeatRequest,
@@ -96,10 +96,10 @@ class GroupRole(OffsetsRole):
             ConsumerGroupHeartbeatRequest: self.consumer_group_heartbeat,
         }
 
-    def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
+    def loaded_from(self, local: Local, p: str, start: PartitionLog, records: Iterable[RecordBatch]) -> Local:
         """Return the state with the offsets and groups that the log makes, all of it committed."""
         records = tuple(records)
-        local = super().loaded(local, p, records)
+        local = super().loaded_from(local, p, start, records)
         for record in records:
             local = super().committed(local, p, record)
         return with_groups(local, group.loaded(records, now(local)))
