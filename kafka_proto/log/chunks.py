@@ -36,6 +36,10 @@ class LogStart:
     clean_to: int = 0
 
 
+UNTOLD = -1
+"""The offset with which a log begins that was cut below its start, until its leader has told it."""
+
+
 @attrs.frozen
 class EpochStart:
     """In place of the first batch of a leader epoch that compaction has removed: where the epoch begins."""
