@@ -16,7 +16,7 @@ import attrs
 from harness.model import Decided, Local, Message, Part, Turn, Value
 from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.errors import Error
-from kafka_proto.log import PartitionLog, beginning
+from kafka_proto.log import PartitionLog, RecordBatch, beginning
 from kafka_proto.log.chunks import Chunks, EpochStart, LogStart, chunks, gone, section
 from kafka_proto.log.cleaning import Compaction
 
@@ -176,13 +176,21 @@ def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
     return {p: role for role in roles for p in role.partitions}
 
 
-def kept(items: Sequence[Any], value: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
-    """Return the records that a log has, and what those made that it has forgotten."""
+def batch_at(record: Any, place: int) -> RecordBatch:
+    """Return a record of a log as a batch: an entry of the transaction log is one, at the offset of its place."""
+    if isinstance(record, RecordBatch):
+        return record
+    return RecordBatch((record,), base_offset=place, timestamp=record.timestamp)
+
+
+def kept(items: Sequence[Any], value: Callable[[Any], Any]) -> tuple[list[tuple[Any, int]], Any]:
+    """Return the records that a log has, each with its place, and what those made that it has forgotten."""
     start = items.start.log if isinstance(items, Chunks) and items.start is not None else None
-    found = [record for item in section(items, gone(items), len(items)) if (record := value(item)) is not None]
-    if start is not None and found and found[-1].last_offset + 1 < start.log_end_offset:
+    there = enumerate(section(items, gone(items), len(items)), gone(items))
+    found = [(record, place) for place, item in there if (record := value(item)) is not None]
+    if start is not None and found and batch_at(*found[-1]).last_offset + 1 < start.log_end_offset:
         start = PartitionLog(log_start_offset=start.log_start_offset, log_end_offset=start.log_start_offset)
-    return tuple(found), start  # derived anew where an unclean election has cut the log before its start
+    return found, start  # derived anew where an unclean election has cut the log before its start
 
 
 def begun(items: T, log: PartitionLog, value: Callable[[Any], Any], instead: Callable[[Any], Any]) -> T | Chunks[Any]:
@@ -205,22 +213,25 @@ def begun(items: T, log: PartitionLog, value: Callable[[Any], Any], instead: Cal
 
 
 def compacted(
-    items: Chunks[Any], done: Compaction, value: Callable[[Any], Any], other: Callable[[Any, Any], Any]
+    items: Chunks[Any], done: Compaction, value: Callable[[Any], Any],
+    other: Callable[[Any, RecordBatch, RecordBatch | None], Any],
 ) -> Chunks[Any]:
-    """Return the items of a log with their batches compacted; `other` makes an item with another batch, or none."""
-    batches = [batch for item in items.between(items.gone, len(items)) if (batch := value(item)) is not None]
+    """Return the items of a log with their batches compacted.
+
+    `other` makes an item in place of one with a batch, for another batch, or for none.
+    """
+    batches = {place: batch_at(record, place) for record, place in kept(items, value)[0]}
     before = PartitionLog() if items.start is None else items.start.log
-    there = itertools.takewhile(lambda batch: batch.base_offset < done.end, batches)
+    there = itertools.takewhile(lambda batch: batch.base_offset < done.end, batches.values())
     made = beginning(before, there, done.log.log_start_offset, done.end)
     index = chunks(txn for txn in done.log.aborted if txn.last_offset < done.end)
-    clean = next((place for place in range(items.gone, len(items)) if (batch := value(items[place])) is not None
-                  and batch.base_offset >= done.end), len(items))
+    clean = next((place for place, batch in batches.items() if batch.base_offset >= done.end), len(items))
     start = LogStart(items.gone, done.log.log_start_offset, attrs.evolve(made, aborted=index), clean, done.end)
 
-    def after(item: Any) -> Any:
-        batch = value(item)
+    def after(item: Any, place: int) -> Any:
+        batch = batches.get(place)
         return item if batch is None or batch.base_offset not in done.changed else other(
-            item, done.changed[batch.base_offset])
+            item, batch, done.changed[batch.base_offset])
 
     return items.replaced(start, after)
 
@@ -291,8 +302,8 @@ class Log:
 
     def read(self, local: Local, p: str, items: Sequence[Any]) -> Local:
         """Return the state in which a role has read what is in a log."""
-        records, start = kept(items, self.value)
-        role = self.roles[p]
+        found, start = kept(items, self.value)
+        role, records = self.roles[p], (record for record, _ in found)
         return role.loaded(local, p, records) if start is None else role.loaded_from(local, p, start, records)
 
     @staticmethod

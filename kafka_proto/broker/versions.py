@@ -164,6 +164,7 @@ KIP_890_4_4 = attrs.evolve(KIP_890_4_2.changed(
         "fence_timed_out": init_producer_id.fence_at_last,
     },
     {"check_marker": appending.check_marker_up_to_last},
+    {"joins_by_policy": True},
 ), skips_leaderless=True)
 
 

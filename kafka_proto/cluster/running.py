@@ -61,6 +61,7 @@ class RunningCluster(FailingBrokers):
         self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
         replication: Replication = KAFKAS, record_times: RecordTimes = written_together,
         config: CoordinatorConfig = KAFKAS_DEFAULTS, group_config: GroupConfig = KAFKAS_GROUPS,
+        internal: Mapping[str, tuple[Mapping[str, str], PartitionRules]] = FrozenMap(),
     ) -> None:
         super().__init__([f"b{n + 1}" for n in range(brokers)], now, replication)
         self.version = version
@@ -82,7 +83,7 @@ class RunningCluster(FailingBrokers):
             self._identify_next(topic)
         self.reassignments: dict[str, Reassignment] = {}
         """By partition: those that are under way."""
-        self.configs: FrozenMap[str, FrozenMap[str, str]] = FrozenMap()
+        self.configs = FrozenMap((topic, FrozenMap(own)) for topic, (own, _) in internal.items())
         """The settings that each topic has of its own, which the driver gave it."""
         self.placement: Placement
         """What roles know of names."""
@@ -90,13 +91,13 @@ class RunningCluster(FailingBrokers):
         self._rules: dict[str, PartitionRules] = {}
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
-            self._place(p)
+            self._place(p, rules=internal[topic_of(p)][1] if topic_of(p) in internal else None)
         self._compose()
 
     @property
     def partitions(self) -> tuple[str, ...]:
         """Return the partitions of clients' topics, in the order in which they were made."""
-        return self.placement.partitions
+        return tuple(p for p in self.placement.partitions if topic_of(p) not in INTERNAL_TOPICS)
 
     @property
     def internal(self) -> dict[str, int]:
@@ -258,13 +259,17 @@ class RunningCluster(FailingBrokers):
             self._fence(b, made)
 
     def add_partitions(self, topic: str, count: int, assigned: Sequence[tuple[str, ...]] = ()) -> None:
-        """Let a topic have so many partitions, the new ones with these replicas, if they are said."""
-        before = self.topics[topic]
+        """Let a topic have so many partitions, the new ones with these replicas, if they are said.
+
+        Coordinators go on with those of their topics that were there before, as real ones do until they start again.
+        """
+        own = self.internal
+        before = own[topic] if topic in own else self.topics[topic]
         rules = self._rules[partition_name(topic, 0)]
         made = tuple(partition_name(topic, index) for index in range(before, count))
         for n, p in enumerate(made):
             self._place(p, assigned[n] if assigned else None, len(self._replicas[partition_name(topic, 0)]), rules)
-        self.topics = self.topics.set(topic, count)
+        self.topics = self.topics if topic in own else self.topics.set(topic, count)
         self._compose()
         for b in sorted(self.fenced) if self.is_replicated else ():
             self._fence(b, made)
@@ -290,9 +295,7 @@ class RunningCluster(FailingBrokers):
     def configure(self, topic: str, configs: Mapping[str, str], rules: PartitionRules) -> None:
         """Give a topic settings of its own, which take effect at once."""
         self.configs = self.configs.set(topic, FrozenMap(configs))
-        for p in self.partitions:
-            if topic_of(p) == topic:
-                self._rules[p] = rules
+        self._rules |= {p: rules for p in self._replicas if topic_of(p) == topic}
         self._compose()
 
     def reassign(self, p: str, target: tuple[str, ...] | None) -> Error:

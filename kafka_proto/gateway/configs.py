@@ -14,10 +14,11 @@ import attrs
 
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS
 from kafka_proto.broker.failover import PartitionRules
-from kafka_proto.broker.group.settings import GroupConfig
+from kafka_proto.broker.group.settings import GroupConfig, MigrationPolicy
 from kafka_proto.cluster.failures import Replication
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.log.segments import LogConfig
+from kafka_proto.log.segments import COMPACT, LogConfig
+from kafka_proto.requests import GROUP_TOPIC, TRANSACTION_TOPIC
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 """Types of settings, as DescribeConfigs has them."""
@@ -56,6 +57,7 @@ def listed(*values: str) -> SettingType:
 ANY_LIST = SettingType(LIST, lambda text: True)
 RATIO = SettingType(DOUBLE, lambda text: re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text) is not None)
 TRUTH = SettingType(BOOLEAN, lambda text: text in ("true", "false"))
+POLICY = SettingType(STRING, lambda text: text.lower() in [*MigrationPolicy])
 OF_TOPICS: Mapping[str, tuple[str, SettingType]] = {
     CLEANUP: ("delete", listed("delete", "compact")),
     "compression.gzip.level": ("-1", number(-1, 9)),
@@ -108,6 +110,7 @@ OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "auto.create.topics.enable": ("auto_create_topics_enable", TRUTH),
     "auto.leader.rebalance.enable": ("auto_leader_rebalance_enable", TRUTH),
     "broker.session.timeout.ms": ("session_timeout_ms", number(1, 86_400_000)),
+    "group.consumer.migration.policy": ("group_consumer_migration_policy", POLICY),
     "group.max.session.timeout.ms": ("group_max_session_timeout_ms", number(1, LARGEST_INT)),
     "group.min.session.timeout.ms": ("group_min_session_timeout_ms", number(1, LARGEST_INT)),
     "log.cleaner.backoff.ms": ("log_cleaner_backoff_ms", number(1)),
@@ -116,6 +119,9 @@ OF_BROKERS: Mapping[str, tuple[str, SettingType]] = {
     "replica.lag.time.max.ms": ("replica_lag_time_max_ms", number(1, 86_400_000)),
 }
 """By name: the field of `Settings`, and which values there may be."""
+READ: Mapping[SettingType, tuple[str, Callable[[str], Any]]] = {
+    TRUTH: ("true or false", lambda text: text == "true"), POLICY: (", ".join(MigrationPolicy), str.lower)}
+"""What is expected where it is not a number, and how it is read."""
 
 
 def wrong(name: str, value: str | None) -> str | None:
@@ -147,6 +153,18 @@ def rules_of(settings: Settings, own: Mapping[str, str]) -> PartitionRules:
     return PartitionRules(int(known[MIN_INSYNC]), known[UNCLEAN] == "true", log)
 
 
+def internal_topics(settings: Settings) -> dict[str, tuple[dict[str, str], PartitionRules]]:
+    """Return the settings that the brokers' own topics are made with, and what follows from them.
+
+    `GroupCoordinatorService.groupMetadataTopicConfigs`, `TransactionStateManager.transactionTopicConfigs`.
+    """
+    both = {CLEANUP: COMPACT, "segment.bytes": "104857600"}
+    of_transactions = {"compression.type": "uncompressed", MIN_INSYNC: str(settings.min_insync_replicas),
+                       UNCLEAN: "false"}
+    made = {GROUP_TOPIC: {**both, "compression.type": "producer"}, TRANSACTION_TOPIC: {**both, **of_transactions}}
+    return {name: (own, rules_of(settings, own)) for name, own in made.items()}
+
+
 def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:
     """Return settings of a cluster with some of its brokers' settings. Raises ValueError, with one sentence."""
     given: dict[str, Any] = {}
@@ -154,10 +172,10 @@ def with_configs(settings: Settings, configs: Mapping[str, str]) -> Settings:
         if name not in OF_BROKERS:
             raise ValueError(f"there is no setting {name!r} here; there are {', '.join(OF_BROKERS)}")
         field, check = OF_BROKERS[name]
+        expected, read = READ.get(check, ("a number of at least 1", int))
         if not check.takes(value):
-            raise ValueError(f"{name} cannot be {value!r}; expected "
-                             + ("true or false" if check is TRUTH else "a number of at least 1"))
-        given[field] = value == "true" if check is TRUTH else int(value)
+            raise ValueError(f"{name} cannot be {value!r}; expected {expected}")
+        given[field] = read(value)
     return attrs.evolve(settings, **given)
 
 
@@ -196,7 +214,10 @@ def replication_of(settings: Settings) -> Replication:
 
 def groups_of(settings: Settings) -> GroupConfig:
     """Return what coordinators of groups go by."""
-    return GroupConfig(**_given(settings, "group_min_session_timeout_ms", "group_max_session_timeout_ms"))
+    given = _given(settings, "group_min_session_timeout_ms", "group_max_session_timeout_ms")
+    if settings.group_consumer_migration_policy is not None:
+        given["group_consumer_migration_policy"] = MigrationPolicy(settings.group_consumer_migration_policy)
+    return GroupConfig(**given)
 
 
 def _given(settings: Settings, *names: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import FORM, record_times
 from kafka_proto.gateway.applications import deleted, watched
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.gateway.configs import groups_of, replication_of
+from kafka_proto.gateway.configs import groups_of, internal_topics, replication_of
 from kafka_proto.gateway.connection import Connection, WireRequest
 from kafka_proto.gateway.context import AskedBroker, Closing, Handling, Waits
 from kafka_proto.gateway.faults import FOREVER, LOST, Exchanged, Token
@@ -69,13 +69,14 @@ class Host(Front):
         self.cluster = RunningCluster(
             version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
             replication=replication_of(settings),
-            record_times=record_times, group_config=groups_of(settings),
+            record_times=record_times, group_config=groups_of(settings), internal=internal_topics(settings),
         )
         for name, partitions in topics.items():
             self.cluster.create_topic(name, partitions)
         self.observed = Observed(watched=watched(settings.applications))
         self.check_interval_ms = settings.log_retention_check_interval_ms or retention.CHECK_INTERVAL_MS
         self.backoff_ms = settings.log_cleaner_backoff_ms or retention.CLEANER_BACKOFF_MS
+        self._sizes = retention.Sizes(FORM)
         self._logs: dict[str, PartitionLog] = {}
         """Logs as they were before records were deleted in the last input."""
         self.under_way: list[UnderWay] = []
@@ -124,7 +125,7 @@ class Host(Front):
         for name, start in starts.items():
             cluster.delete_before(name, start)
         at = retention.last_check(cluster, since, self.backoff_ms)
-        done = [] if at is None else list(retention.dirty(cluster, FORM, at))
+        done = [] if at is None else list(retention.dirty(cluster, FORM, at, self._sizes))
         if done:
             self._judge()
         for name, broker, compaction in done:

@@ -67,8 +67,9 @@ class Settings:
     applications: tuple[DeclaredApplication, ...] | None = attrs.field(default=None, metadata=absent_if_none())
     """Those that are to process each input exactly once."""
     group_min_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
-    """This and the next are as `GroupConfig` says if they are None."""
+    """This and the next two are as `GroupConfig` says if they are None."""
     group_max_session_timeout_ms: int | None = attrs.field(default=None, metadata=absent_if_none())
+    group_consumer_migration_policy: str | None = attrs.field(default=None, metadata=absent_if_none())
 
     @property
     def brokers(self) -> tuple[int, ...]:

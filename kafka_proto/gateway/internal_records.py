@@ -6,7 +6,7 @@ Keys and values are messages of Kafka's schemas after their version: `OffsetComm
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import attrs
@@ -17,7 +17,7 @@ from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.broker.group.rebalance import ClassicGroup
 from kafka_proto.gateway.codec import Malformed, Source, primitive, write_varint
 from kafka_proto.gateway.context import by_topic
-from kafka_proto.gateway.records import WireRecord, write_batch
+from kafka_proto.gateway.records import WireRecord, rewritten, write_batch
 from kafka_proto.log import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests import TxnState, partition_index, partition_name, topic_of
 
@@ -34,18 +34,43 @@ FLEXIBLE_OFFSET = 4
 """The first flexible version of `OffsetCommitValue`."""
 
 
+@attrs.frozen
+class CleanedRecord:
+    """In place of a record that compaction has removed from a batch, whose first sequence it keeps."""
+
+    base_sequence: int
+
+
 def write(batch: RecordBatch, leader_epoch: int, level: int) -> bytes:
     """Return the bytes of a batch that a coordinator wrote, at a level of `transaction.version`."""
-    return write_batch(
+    data = write_batch(
         [WireRecord(*_record(record, batch.timestamp, level)) for record in batch.records],
         base_offset=batch.base_offset, base_timestamp=batch.timestamp, producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch, is_transactional=batch.is_transactional,
-        base_sequence=NO_SEQUENCE if isinstance(batch.records[0], TransactionRecord) else 0,
-        partition_leader_epoch=leader_epoch)
+        base_sequence=_sequence(batch.records[0]), partition_leader_epoch=leader_epoch)
+    there = {place for place, record in enumerate(batch.records) if not isinstance(record, CleanedRecord)}
+    if batch.delete_horizon is None and len(there) == len(batch.records):
+        return data
+    return rewritten(data, there, batch.delete_horizon)
+
+
+def cleaned(batch: RecordBatch, kept: Collection[int], horizon: int | None) -> RecordBatch:
+    """Return a batch with the records at some offsets only, as compaction leaves it."""
+    records = tuple(record if batch.base_offset + place in kept else CleanedRecord(_sequence(record))
+                    for place, record in enumerate(batch.records))
+    return attrs.evolve(batch, records=records, delete_horizon=horizon)
+
+
+def _sequence(record: object) -> int:
+    if isinstance(record, CleanedRecord):
+        return record.base_sequence
+    return NO_SEQUENCE if isinstance(record, TransactionRecord) else 0
 
 
 def _record(record: object, time: int, level: int) -> tuple[bytes, bytes | None]:
     """Return key and value of a record; a tombstone has no value."""
+    if isinstance(record, CleanedRecord):
+        return b"", None
     if isinstance(record, TransactionRecord):
         value = None if record.entry is None else _transaction(record.entry, level)
         return _message(OF_TRANSACTION, ("string", record.transactional_id)), value

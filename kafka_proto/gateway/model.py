@@ -32,6 +32,7 @@ from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
+from kafka_proto.gateway.internal_records import CleanedRecord
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import Brokers, properties
 from kafka_proto.gateway.shown import logs
@@ -132,7 +133,7 @@ def build(
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(),
         sizes=sizes, settings=settings, logs=logs, tells=True,
-        types=types_in(Slots, OffsetRecord, GroupMetadata, SentRecords, Cause, *typing.get_args(Input)),
+        types=types_in(Slots, OffsetRecord, GroupMetadata, CleanedRecord, SentRecords, Cause, *typing.get_args(Input)),
     )
 
 

@@ -7,6 +7,7 @@ Equal items make equal sequences, because the chunks are a function of them. Wha
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -33,6 +34,10 @@ class LogStart:
     log: Any
     clean: int = 0
     clean_to: int = 0
+
+
+UNTOLD = -1
+"""The offset with which a log begins that was cut below its start, until its leader has told it."""
 
 
 @attrs.frozen
@@ -94,21 +99,22 @@ class Chunks(Sequence[T]):
 
     def forget(self, start: LogStart, instead: Callable[[T], T]) -> Chunks[T]:
         """Return this sequence without its first items: each has something small in its place, equal ones the same."""
-        return self._with(start, start.place, instead)
+        return self._with(start, start.place, lambda item, place: instead(item))
 
-    def _with(self, start: LogStart, count: int, instead: Callable[[T], T]) -> Chunks[T]:
-        """Return this sequence with other items in place of the first ones that are not forgotten."""
+    def _with(self, start: LogStart, count: int, instead: Callable[[T, int], T]) -> Chunks[T]:
+        """Return this sequence with other items, by item and place, for the first ones that are not forgotten."""
         first, (whole, part) = self.gone // WIDTH, divmod(count, WIDTH)
         full = [*self.full[:first]]
-        for chunk in self.full[first:whole]:
-            other = tuple(map(instead, chunk))
+        for at, chunk in enumerate(self.full[first:whole], first):
+            other = tuple(map(instead, chunk, itertools.count(at * WIDTH)))
             full.append(full[-1] if full and full[-1] == other else other)
         rest = self.rest
         if whole < len(self.full):
             partly = self.full[whole]
-            full += [(*map(instead, partly[:part]), *partly[part:]), *self.full[whole + 1:]]
+            full += [(*map(instead, partly[:part], itertools.count(whole * WIDTH)), *partly[part:]),
+                     *self.full[whole + 1:]]
         else:
-            rest = (*map(instead, rest[:part]), *rest[part:])
+            rest = (*map(instead, rest[:part], itertools.count(whole * WIDTH)), *rest[part:])
         return Chunks(tuple(full), rest, start)
 
     @property
@@ -122,8 +128,8 @@ class Chunks(Sequence[T]):
         start = gone.start and attrs.evolve(gone.start, clean=clean, clean_to=clean_to)
         return attrs.evolve(gone.extended(tuple(self.between(len(gone), len(self)))), start=start)
 
-    def replaced(self, start: LogStart, other: Callable[[T], T]) -> Chunks[T]:
-        """Return this sequence with other items in place of those that are compacted."""
+    def replaced(self, start: LogStart, other: Callable[[T, int], T]) -> Chunks[T]:
+        """Return this sequence with other items, by item and place, for those that are compacted."""
         return self._with(start, start.clean, other)
 
     def first_after(self, bound: int, key: Callable[[T], int]) -> int:

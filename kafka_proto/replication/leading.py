@@ -9,11 +9,12 @@ import attrs
 
 from harness.model import FrozenMap, Message, Value
 from kafka_proto.errors import Error
-from kafka_proto.log.chunks import Chunks, longer
+from kafka_proto.log import PartitionLog
+from kafka_proto.log.chunks import UNTOLD, Chunks, LogStart, longer
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import messages, truncation
-from kafka_proto.replication.records import Isr, ReplicaEntry, members, record_at
+from kafka_proto.replication.records import Isr, ReplicaEntry, members, offset_at, record_at
 from kafka_proto.replication.replica_state import (
     Completed,
     Fetched,
@@ -86,6 +87,8 @@ def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | No
 def answer_fetch(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
     """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
+    if fetch.log_start_offset == UNTOLD:
+        return None, attrs.evolve(fetched(k, s, fetch, Error.NONE), gone=begun_at(s, fetch.fetch_offset))
     if (gone := more_gone(s, fetch)) is not None:
         return heard, attrs.evolve(fetched(k, s, fetch, Error.NONE), gone=gone)
     if (at := fetch.fetch_offset) < len(s.log):
@@ -110,6 +113,18 @@ def more_gone(s: ReplicaState, fetch: messages.FetchRequest) -> Chunks[ReplicaEn
             fetch.log_start_offset is not None and fetch.log_start_offset >= start.offset):
         return None
     return s.log[:start.place]
+
+
+def begun_at(s: ReplicaState, place: int) -> Chunks[ReplicaEntry] | None:
+    """Return what a follower has forgotten whose log was cut below its start: all, up to a place of the leader's."""
+    if not isinstance(s.log, Chunks):
+        return None
+    if place < s.log.gone:
+        return s.log[:s.log.gone]
+    offset = offset_at(s.log, place)
+    start = LogStart(place, offset, PartitionLog(
+        log_start_offset=offset, log_end_offset=offset, high_watermark=offset))
+    return attrs.evolve(s.log[:place], start=None).forget(start, lambda entry: attrs.evolve(entry, value=None))
 
 
 def fetched(

@@ -8,7 +8,8 @@ from typing import Protocol, TypeVar
 import attrs
 
 from harness.model import Value
-from kafka_proto.log.chunks import Chunks, rewritten, same
+from kafka_proto.log import RecordBatch
+from kafka_proto.log.chunks import Chunks, EpochStart, rewritten, same
 
 NIL = -1
 """The leader epoch of a replica that has not heard of any, and the record at an unwritten offset in the spec's log."""
@@ -71,6 +72,19 @@ R = TypeVar("R", bound=WrittenRecord)
 def record_at(log: Sequence[R], offset: int) -> R | None:
     """Return the record at an offset, or None if the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
     return log[offset] if 0 <= offset < len(log) else None
+
+
+def offset_at(log: Chunks[ReplicaEntry], place: int) -> int:
+    """Return the offset of a place of a log, one that is not forgotten: behind the last batch that is there before it.
+
+    What is no batch is a record, whose offset is its place.
+    """
+    for entry in map(log.__getitem__, reversed(range(log.gone, place))):
+        if isinstance(entry.value, RecordBatch):
+            return entry.value.last_offset + 1
+        if entry.value is not None and not isinstance(entry.value, EpochStart):
+            return place
+    return 0 if log.start is None else log.start.offset
 
 
 def last_epoch(log: AnyLog) -> int:

@@ -13,6 +13,7 @@ import attrs
 
 from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, persisted, volatile
 from kafka_proto.errors import Error
+from kafka_proto.log.chunks import UNTOLD, Chunks, LogStart, gone
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import messages
 from kafka_proto.replication.records import NIL, AnyLog, EntryLog, Isr
@@ -155,13 +156,19 @@ def restarted(s: ReplicaState, loses_tail: bool = False) -> ReplicaState:
     `loses_tail` says whether the log ends at what was flushed: the rest was in the operating system's hands.
     """
     again = attrs.evolve(ReplicaState(**durable(s)), broker_epoch=s.broker_epoch + 1)
-    return truncated(again, min(s.flushed, len(s.log))) if loses_tail else again
+    return truncated(again, min(max(s.flushed, gone(s.log)), len(s.log))) if loses_tail else again
 
 
 def truncated(s: ReplicaState, end_offset: int) -> ReplicaState:
-    """Return the state with the log cut, and a high watermark that is not above its end (`TruncateTo`)."""
+    """Return the state with the log cut, and a high watermark that is not above its end (`TruncateTo`).
+
+    A log that is cut below its start is empty, and begins anew there (`UnifiedLog.truncateTo`).
+    """
+    log = s.log[:end_offset]
+    if isinstance(log, Chunks) and log.start is not None and end_offset < log.start.place:
+        log = attrs.evolve(log, start=LogStart(end_offset, UNTOLD, None))
     return attrs.evolve(
-        s, log=s.log[:end_offset], high_watermark=hw.after_truncation(s.high_watermark, end_offset),
+        s, log=log, high_watermark=hw.after_truncation(s.high_watermark, end_offset),
         flushed=min(s.flushed, end_offset),
     )
 

@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.gateway import compacted_internals
+from support.gateway.compacted_internals import CompactedInternals
 from support.gateway.compacted_log import CompactedLog, played
 from support.gateway.wire import Talk, adding, fetched, initializing, inject, owner_in, produced, talk
 from support.paths import DATA
@@ -27,7 +29,7 @@ from kafka_proto.gateway.records import (
 )
 
 SECOND = 1_000
-RECORDED = DATA / "gateway" / "compacted.json"
+RECORDED, INTERNALS = DATA / "gateway" / "compacted.json", DATA / "gateway" / "compacted_internals.json"
 Pair = tuple[bytes, bytes | None]
 
 
@@ -292,4 +294,51 @@ def test_a_log_is_compacted_as_by_a_real_broker() -> None:
     log = CompactedLog(lambda api, version, message: clients.one(me, api, version, message),
                        lambda seconds: clients.wait(int(seconds * SECOND)), lambda: clients.now)
     assert played(log) == json.loads(RECORDED.read_text())
+    assert clients.host.problems() == {}
+
+
+def test_internal_topics_are_compacted_as_by_a_real_broker() -> None:
+    """Offsets, groups and transactional ids, batch by batch, after each of two rounds: recorded on Kafka 4.4.0."""
+    clients = talk({}, log_cleaner_backoff_ms=500)
+    me = clients.connect()
+    log = CompactedInternals(lambda api, version, message: clients.one(me, api, version, message),
+                             lambda seconds: clients.wait(int(seconds * SECOND)))
+    assert compacted_internals.played(log) == json.loads(INTERNALS.read_text())
+    assert clients.host.problems() == {}
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_coordinators_go_on_from_compacted_logs(brokers: int) -> None:
+    """After each has led elsewhere, offsets, epochs and groups that are gone are as they were; replicas are alike."""
+    clients = talk({}, ports=(0,) * brokers, log_cleaner_backoff_ms=SECOND)
+    cluster, asked = clients.host.cluster, dict[str, str]()
+
+    def ask(api: int, version: int, message: dict[str, Any]) -> dict[str, Any]:
+        tid = message.get("transactional_id")
+        p = "__consumer_offsets-0" if tid is None else cluster.placement.transaction_partition(tid)
+        asked[tid or ""] = p
+        return clients.one(clients.connect(int(cluster.leader(p)[1:])), api, version, message)
+
+    log = CompactedInternals(ask, lambda seconds: clients.wait(int(seconds * SECOND)))
+    for offset in range(150):
+        log.commit("g", offset)
+        log.commit(f"h{offset}", 1)
+        log.delete(f"h{offset}")
+    epochs = {tid: [log.init(tid) for _ in range(150)][-1] for tid in "abcd"}
+    log.wait(2)
+    before = {p: cluster.log_on(p, cluster.leader(p)) for p in asked.values()}
+    assert all(len(each.batches) < 160 and each.log_end_offset > 149 for each in before.values())
+    for p in before:
+        assert len({tuple(cluster.log_on(p, broker).batches) for broker in cluster.brokers}) == 1
+    for number, broker in enumerate(cluster.brokers):
+        inject(clients, number + 1, "crash", broker=int(broker[1:]), for_ms=100)
+        log.wait(1)
+    assert log.committed("g") == 149 and log.committed("h3") == -1
+    for tid, epoch in epochs.items():
+        assert log.init(tid) == epoch + 1
+    for n in range(2):
+        log.commit("g", 150 + n)
+        log.wait(6)
+    assert log.committed("g") == 151
+    assert len(cluster.log("__consumer_offsets-0").batches) < 5, "tombstones go after their time"
     assert clients.host.problems() == {}

@@ -235,7 +235,9 @@ def test_members_of_other_types_are_refused() -> None:
     group.ask("a", member_epoch=-1)
     assert error(group.clients.one(group.here, offer.JOIN_GROUP, 3, join)) == "NONE"
     refused = group.ask("a", member_epoch=0, rebalance_timeout=5, topic_partitions=(), subscribed_topic_names=("t",))
-    assert (error(refused), refused["error_message"]) == ("GROUP_ID_NOT_FOUND", "Group g is not a consumer group.")
+    assert (error(refused), refused["error_message"]) == ("GROUP_ID_NOT_FOUND", (
+        "Cannot upgrade classic group g to consumer group because the group does not use the consumer embedded "
+        "protocol."))
     assert error(group.described()) == "GROUP_ID_NOT_FOUND"
 
 

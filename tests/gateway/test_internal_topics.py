@@ -112,16 +112,57 @@ def test_old_releases_have_old_versions() -> None:
         assert offsets[0] == "00030000000000000001ffffffff000668656c6c6f00TIME" and len(offsets) == 5
 
 
-def test_nobody_deletes_records_of_internal_topics_or_gives_them_partitions() -> None:
-    """The first as in `ReplicaManager.deleteRecordsOnLocalLog`; the second is a bound of ours."""
+def test_nobody_deletes_records_of_internal_topics() -> None:
+    """As in `ReplicaManager.deleteRecordsOnLocalLog`."""
     with KafkaCluster({"t": 1}) as cluster, Scripted(cluster.bootstrap_servers) as client:
         client.init()
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         p = confluent_kafka.TopicPartition("__transaction_state", 0, 1)
         with pytest.raises(confluent_kafka.KafkaException, match="Invalid topic"):
             next(iter(admin.delete_records([p]).values())).result(PATIENCE)
-        with pytest.raises(confluent_kafka.KafkaException, match="own topic __transaction_state keeps its partitions"):
-            admin.create_partitions([NewPartitions("__transaction_state", 5)])["__transaction_state"].result(PATIENCE)
+
+
+def create_partitions(servers: str, topic: str, count: int, validate_only: bool = False) -> str:
+    """Return the error of CreatePartitions, empty if there is none."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    try:
+        admin.create_partitions([NewPartitions(topic, count)], validate_only=validate_only)[topic].result(PATIENCE)
+    except confluent_kafka.KafkaException as refused:
+        return f"{refused.args[0].name()}: {refused.args[0].str()}"
+    return ""
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_internal_topics_get_partitions_that_coordinators_do_not_use_yet(brokers: int) -> None:
+    """As a real 4.4.0 until it starts again: new partitions have leaders and stay empty, nothing is lost or moves."""
+    with KafkaCluster({"orders": 2, "t": 1}, brokers=brokers) as cluster:
+        servers = cluster.bootstrap_servers
+        assert create_partitions(servers, "__consumer_offsets", 4).startswith("UNKNOWN_TOPIC_OR_PART"), "not made yet"
+        record_all(servers)
+        before = {topic: sorted(read(servers, topic)) for topic in STORED}
+        for topic, there in (("__consumer_offsets", 1), ("__transaction_state", brokers)):
+            assert create_partitions(servers, topic, there) == (
+                f"INVALID_PARTITIONS: Topic already has {there} partition(s).")
+            assert create_partitions(servers, topic, 4, validate_only=True) == ""
+            assert create_partitions(servers, topic, 4) == create_partitions(servers, topic, 5) == ""
+            assert create_partitions(servers, topic, 2) == (
+                f"INVALID_PARTITIONS: The topic {topic} currently has 5 partition(s); 2 would not be an increase.")
+            made = AdminClient({"bootstrap.servers": servers}).list_topics(topic, PATIENCE).topics[topic].partitions
+            assert sorted(made) == list(range(5)) and all(row.leader > 0 for row in made.values())
+        assert {topic: sorted(read(servers, topic)) for topic in STORED} == before
+        record_all(servers)
+        for number in range(8):
+            with Scripted(servers, f"app-{number}") as client:
+                client.init()
+        after = {topic: read(servers, topic) for topic in STORED}
+        assert len(after["__transaction_state"]) == 2 * len(before["__transaction_state"]) + 8
+        reader = confluent_kafka.Consumer({"bootstrap.servers": servers, "log_level": 0, "group.id": "reader"})
+        for topic, used in (("__consumer_offsets", 1), ("__transaction_state", brokers)):
+            for index in range(5):
+                _, end = reader.get_watermark_offsets(confluent_kafka.TopicPartition(topic, index), PATIENCE)
+                assert (end > 0) == (index < used), f"{topic}-{index} ends at {end}"
+        reader.close()
+        assert cluster.verdict() is None
 
 
 def test_internal_topics_move_to_other_brokers() -> None:

@@ -14,6 +14,7 @@ from support.gateway.wire import Talk, talk
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
 
 Fields = dict[str, Any]
@@ -34,8 +35,8 @@ def subscription(*owned: int) -> bytes:
     return b"\x00\x01" + (1).to_bytes(4, "big") + b"\x00\x01t" + b"\xff" * 4 + partitions_said(*owned)
 
 
-def assignment(*indexes: int) -> bytes:
-    return b"\x00\x01" + partitions_said(*indexes) + b"\xff" * 4
+def assignment(*indexes: int, user_data: bytes = b"\xff" * 4) -> bytes:
+    return b"\x00\x01" + partitions_said(*indexes) + user_data
 
 
 class Mixed:
@@ -58,6 +59,10 @@ class Mixed:
     def sync(self, generation: int, *given: int) -> Fields:
         mine = ({"member_id": self.member, "assignment": assignment(*given)},) if given else ()
         return self.ask(offer.SYNC_GROUP, 3, generation_id=generation, member_id=self.member, assignments=mine)
+
+    def stable(self) -> None:
+        """Let the classic member be the only one of a group."""
+        assert (self.join()["generation_id"], error(self.sync(1, 0, 1, 2, 3))) == (1, "NONE")
 
     def beat(self, generation: int) -> str:
         return error(self.ask(offer.HEARTBEAT, 3, generation_id=generation, member_id=self.member))
@@ -129,6 +134,87 @@ def test_what_members_say_and_nobody_can_read_is_refused(metadata: bytes) -> Non
     other = Mixed(talk())
     other.consumer(0)
     assert error(other.ask(offer.JOIN_GROUP, 3, **wrong)) == "UNKNOWN_SERVER_ERROR"
+
+
+def test_assignors_that_say_more_than_partitions_keep_their_group_classic() -> None:
+    """What a custom assignor says for its members would be lost; empty bytes of it would not."""
+    for user_data, expected in ((b"\x00\x00\x00\x01x", "GROUP_ID_NOT_FOUND"), (b"\x00" * 4, "NONE")):
+        group = Mixed(talk({"t": 4}))
+        group.join()
+        given = ({"member_id": group.member, "assignment": assignment(0, user_data=user_data)},)
+        group.ask(offer.SYNC_GROUP, 3, generation_id=1, member_id=group.member, assignments=given)
+        assert error(group.consumer(0)) == expected
+
+
+DISABLED = "Cannot upgrade classic group g to consumer group because online upgrade is disabled."
+
+
+@pytest.mark.parametrize(("policy", "reason", "joined", "left"), [
+    ("bidirectional", None, "NONE", "classic"), ("upgrade", None, "NONE", "consumer"),
+    ("downgrade", DISABLED, "NONE", "classic"), ("disabled", DISABLED, "INCONSISTENT_GROUP_PROTOCOL", "consumer"),
+])
+def test_the_policy_says_which_way_a_group_with_members_may_go(
+    policy: str, reason: str | None, joined: str, left: str
+) -> None:
+    """As a real 4.4.0 answered, for each policy: who is refused, and what a group is when the others have gone."""
+    groups = [Mixed(talk({"t": 4}, group_consumer_migration_policy=policy)) for _ in range(2)]
+    upgrade, downgrade = groups
+    upgrade.stable()
+    found = upgrade.consumer(0)
+    assert (error(found), found["error_message"]) == ("GROUP_ID_NOT_FOUND" if reason else "NONE", reason)
+    assert upgrade.kind()[0] == ("classic" if reason else "consumer")
+    assert upgrade.beat(1) == ("NONE" if reason else "REBALANCE_IN_PROGRESS"), "members of a refused group go on"
+    assert error(downgrade.consumer(0)) == "NONE"
+    answer = downgrade.join()
+    assert (error(answer), answer["member_id"] == "") == (joined, joined != "NONE")
+    if joined == "NONE":
+        assert error(downgrade.sync(answer["generation_id"])) == "NONE"
+    assert error(downgrade.consumer(-1)) == "NONE" and downgrade.kind()[0] == left
+    if joined == "NONE":
+        beat = downgrade.beat(answer["generation_id"])
+        assert beat == ("ILLEGAL_GENERATION" if left == "classic" else "REBALANCE_IN_PROGRESS")
+
+
+@pytest.mark.parametrize("policy", ["disabled", "upgrade"])
+def test_a_group_without_members_goes_both_ways_with_each_policy(policy: str) -> None:
+    group = Mixed(talk({"t": 4}, group_consumer_migration_policy=policy))
+    assert error(group.consumer(0)) == error(group.consumer(-1)) == "NONE" and group.kind() == ("consumer", "Empty")
+    group.stable()
+    assert group.kind() == ("classic", "Stable")
+    group.ask(offer.LEAVE_GROUP, 3, members=({"member_id": group.member, "group_instance_id": None},))
+    assert error(group.consumer(0)) == "NONE" and group.kind()[0] == "consumer"
+
+
+def test_a_static_member_that_comes_as_a_classic_one_makes_its_group_classic_if_it_may() -> None:
+    """It replaces the only member that was none (`validateOnlineDowngradeWithReplacedMember`)."""
+    for policy, kind in (("bidirectional", "classic"), ("upgrade", "consumer")):
+        group = Mixed(talk({"t": 4}, group_consumer_migration_policy=policy))
+        assert error(group.consumer(0, instance_id="i")) == "NONE"
+        found = group.ask(offer.JOIN_GROUP, 5, session_timeout=SESSION_MS, rebalance_timeout=REBALANCE_MS, member_id="",
+                          group_instance_id="i", protocol_type="consumer",
+                          protocols=({"name": "range", "metadata": subscription()},))
+        assert error(found) == "NONE" and group.kind()[0] == kind
+
+
+@pytest.mark.parametrize(("release", "expected"), [("4.2.0", "NONE"), ("4.3.1", "INCONSISTENT_GROUP_PROTOCOL")])
+def test_before_4_3_classic_members_join_consumer_groups_of_any_policy(release: str, expected: str) -> None:
+    group = Mixed(talk({"t": 4}, release=release, group_consumer_migration_policy="disabled"))
+    assert error(group.consumer(0)) == "NONE" and error(group.join()) == expected
+
+
+def test_the_policy_is_a_setting_of_brokers() -> None:
+    """In any case of letters; DescribeConfigs tells it, and what it is without being set."""
+    with KafkaCluster({"t": 1}, config={"group.consumer.migration.policy": "Disabled"}) as cluster:
+        host, port = cluster.bootstrap_servers.split(":")
+        with Client(host, int(port)) as client:
+            (found,) = client.ask(offer.DESCRIBE_CONFIGS, 4, {
+                "include_synonyms": False, "include_documentation": False, "resources": (
+                    {"resource_type": 4, "resource_name": "1",
+                     "configuration_keys": ("group.consumer.migration.policy",)},)})["results"]
+    (row,) = found["configs"]
+    assert (row["value"], row["config_source"], row["config_type"]) == ("disabled", 4, 2)
+    with pytest.raises(ValueError, match="expected bidirectional, upgrade, downgrade, disabled"):
+        KafkaCluster(config={"group.consumer.migration.policy": "both"})
 
 
 @pytest.mark.parametrize("brokers", [1, 3])

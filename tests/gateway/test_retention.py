@@ -18,7 +18,7 @@ from harness.simulate.trails.replay import replay_plain
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Settings, Started
+from kafka_proto.gateway.inputs import Ended, Settings, Started
 from kafka_proto.gateway.recording import Recording
 from kafka_proto.gateway.records import WireRecord, read_header, split, write_batch
 from kafka_proto.gateway.story import ToldHost
@@ -303,3 +303,91 @@ def test_the_fixture_takes_how_often_logs_are_looked_at(clock: SetClock) -> None
                 found.append(row["offset"])
             assert found == [0, 1]
     assert cluster.verdict() is None
+
+
+class UncleanTopic:
+    """Three brokers, and a topic `t` whose leaders b3 lags behind when it is elected: batches of two records each."""
+
+    def __init__(self) -> None:
+        self.clients = clients_of(3, unclean_leader_election_enable="true", retention_ms="20000", segment_ms="1")
+        self.cluster = self.clients.host.cluster
+        self.write(3)
+        inject(self.clients, 3, "crash", broker=3)
+        self.write(7)
+
+    @property
+    def leader(self) -> int:
+        return self.clients.connect(int(self.cluster.leader("t-0")[1:]))
+
+    def write(self, batches: int) -> list[int]:
+        """Write batches, and return their offsets."""
+        found = []
+        for _ in range(batches):
+            row = write(self.clients, self.leader, b"one", b"two")
+            assert NAMES[row["error_code"]] == "NONE"
+            found.append(int(row["base_offset"]))
+            self.clients.wait(10)
+        return found
+
+    def lose_all_but_one(self) -> None:
+        """Let b1 and b2 crash, and b3 lead, which lacks what was written meanwhile."""
+        for broker in (1, 2):
+            inject(self.clients, broker, "crash", broker=broker)
+        self.end(3)
+        assert self.cluster.leader("t-0") == "b3"
+
+    def end(self, *faults: int) -> None:
+        for number in faults:
+            self.clients.give(Ended(number, self.clients.now))
+        self.clients.wait(SECOND)
+
+    def logs(self) -> list[tuple[int, int, int, list[int]]]:
+        """Return start, high watermark, end and batches of each replica's log."""
+        found = (self.cluster.log_on("t-0", broker) for broker in self.cluster.brokers)
+        return [(log.log_start_offset, log.high_watermark, log.log_end_offset,
+                 [batch.base_offset for batch in log.batches]) for log in found]
+
+
+@pytest.mark.parametrize("how", ["on request", "by time"])
+@pytest.mark.parametrize("later", [0, 2])
+def test_a_log_that_is_cut_below_its_start_begins_anew_there(how: str, later: int) -> None:
+    """An unclean leader ends before others begin: these are empty from its end on (`UnifiedLog.truncateTo`).
+
+    As on three brokers of a real 4.4.0.
+    """
+    topic = UncleanTopic()
+    topic.clients.wait(15 * SECOND)
+    topic.write(5)
+    if how == "by time":
+        topic.clients.wait(7 * SECOND)
+    else:
+        topic.clients.one(topic.leader, offer.DELETE_RECORDS, 2, {"timeout": 1, "topics": (
+            {"name": "t", "partitions": ({"partition_index": 0, "offset": 20},)},)})
+    assert [log[0] for log in topic.logs()] == [20, 20, 0]
+    topic.lose_all_but_one()
+    written = topic.write(later)
+    assert written == [6, 8][:later]
+    topic.end(1, 2)
+    end = 6 + 2 * later
+    assert topic.logs() == [(6, end, end, written)] * 3
+    for number in range(3):
+        inject(topic.clients, 10 + number, "elect", partition="t-0")
+        assert read(topic.clients, topic.leader, end)[:2] == ("NONE", 6)
+        assert read(topic.clients, topic.leader, 5)[0] == "OFFSET_OUT_OF_RANGE"
+        written += topic.write(1)
+        topic.clients.wait(SECOND)
+        end += 2
+        assert written[-1] == end - 2 and topic.logs() == [(6, end, end, written)] * 3
+    assert topic.clients.host.problems() == {
+        "AcknowledgedOnce": "offset 20 was acknowledged, but is not in t-0"}
+
+
+def test_a_log_that_is_cut_above_its_start_keeps_what_is_before() -> None:
+    """The others' start lies within what the unclean leader has: they keep that, and it deletes up to there."""
+    topic = UncleanTopic()
+    topic.clients.one(topic.leader, offer.DELETE_RECORDS, 2, {"timeout": 1, "topics": (
+        {"name": "t", "partitions": ({"partition_index": 0, "offset": 4},)},)})
+    topic.lose_all_but_one()
+    assert topic.write(1) == [6]
+    topic.end(1, 2)
+    assert topic.logs() == [(4, 8, 8, [4, 6])] * 3

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.gateway.wire import Talk, fetched, produced, talk
+from support.gateway.wire import Talk, fetched, initializing, produced, talk
 
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
@@ -75,6 +75,36 @@ def test_settings_of_brokers_are_those_of_the_start() -> None:
         for row in clients.one(me, offer.LIST_CONFIG_RESOURCES, version, {"resource_types": kinds})["config_resources"]:
             found.setdefault(row.get("resource_type", CLIENT_METRICS), []).append(row["resource_name"])
         assert found == expected
+
+
+def test_internal_topics_have_settings_of_their_own() -> None:
+    """As a real 4.4.0 makes them; they may be changed, and are listed once there are such topics."""
+    clients = talk(group_min_session_timeout_ms=1000)
+    me = clients.connect()
+    asked = ({"resource_type": TOPIC, "resource_name": "__consumer_offsets", "configuration_keys": None},)
+    (result,) = clients.one(me, offer.DESCRIBE_CONFIGS, 4, {
+        "include_synonyms": True, "include_documentation": False, "resources": asked})["results"]
+    assert error(result) == "UNKNOWN_TOPIC_OR_PARTITION"
+    clients.one(me, offer.JOIN_GROUP, 3, {
+        "group_id": "g", "session_timeout": 3000, "rebalance_timeout": 3000, "member_id": "",
+        "protocol_type": "consumer", "protocols": ({"name": "range", "metadata": b""},)})
+    clients.one(me, offer.INIT_PRODUCER_ID, 4, initializing("a"))
+
+    def own(topic: str) -> dict[str, str]:
+        rows = described(clients, me, TOPIC, topic)
+        assert synonyms(rows["cleanup.policy"])[-1] == ("log.cleanup.policy", "delete", DEFAULT)
+        return {name: row["value"] for name, row in rows.items() if row["config_source"] == OF_TOPIC}
+
+    both = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+    assert own("__consumer_offsets") == {**both, "compression.type": "producer"}
+    assert own("__transaction_state") == {**both, "compression.type": "uncompressed", "min.insync.replicas": "1",
+                                          "unclean.leader.election.enable": "false"}
+    clients.one(me, offer.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": False, "resources": (
+        {"resource_type": TOPIC, "resource_name": "__consumer_offsets", "configs": (
+            {"name": "segment.bytes", "value": "2000000", "config_operation": 0},)},)})
+    assert own("__consumer_offsets")["segment.bytes"] == "2000000"
+    found = clients.one(me, offer.LIST_CONFIG_RESOURCES, 1, {"resource_types": (TOPIC,)})["config_resources"]
+    assert [row["resource_name"] for row in found] == ["t", "__consumer_offsets", "__transaction_state"]
 
 
 @pytest.mark.parametrize(("shortest", "expected"), [(None, "INVALID_SESSION_TIMEOUT"), (1000, "MEMBER_ID_REQUIRED")])

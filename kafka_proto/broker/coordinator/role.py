@@ -34,6 +34,7 @@ from kafka_proto.broker.coordinator.transaction import (
     ProducerIds,
     TransactionRecord,
     TxnState,
+    entries_of,
     ghosts_after,
     ghosts_of,
     last_entries,
@@ -54,6 +55,7 @@ from kafka_proto.broker.parts import (
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.log import RecordBatch
 from kafka_proto.requests import Error
 
 ROLE = "coordinator"
@@ -114,14 +116,14 @@ class TransactionCoordinator(roles.Role):
     def serves(self, local: Local, p: str) -> bool:
         return not local[COORDINATOR[p]].cache.loading
 
-    def loaded(self, local: Local, p: str, records: Iterable[TransactionRecord]) -> Local:
+    def loaded(self, local: Local, p: str, records: Iterable[TransactionRecord | RecordBatch]) -> Local:
         """Return the state with the log read; what is prepared is to be completed (`onElection`)."""
-        records = tuple(records)
+        entries = tuple(entry for record in records for entry in entries_of(record))
         cache, effects = load(
-            self.version.coordinator, last_entries(records), known(local, p).leader_epoch, ProducerIds(),
+            self.version.coordinator, last_entries(entries), known(local, p).leader_epoch, ProducerIds(),
             self.config, now=now(local),
         )
-        return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(records)))
+        return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(entries)))
 
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state without what belongs to a partition (`onResignation`)."""

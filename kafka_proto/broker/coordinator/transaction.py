@@ -14,7 +14,7 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.errors import Error
-from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, RecordBatch
 from kafka_proto.requests import AddPartitionsToTxnRequest, CoordinatorRequest, EndTxnRequest
 from kafka_proto.requests import TxnState as TxnState
 
@@ -162,6 +162,17 @@ class TransactionRecord:
     entry: TransactionMetadata | None
     transaction: str = ""
     """The ghost: the application's transaction that was added to, or whose EndTxn this is."""
+
+    @property
+    def timestamp(self) -> int:
+        return -1 if self.entry is None else self.entry.last_update_timestamp
+
+
+def entries_of(record: TransactionRecord | RecordBatch) -> tuple[TransactionRecord, ...]:
+    """Return what is left of a record of the transaction log: compaction makes a batch of it."""
+    if isinstance(record, TransactionRecord):
+        return (record,)
+    return tuple(each for each in record.records if isinstance(each, TransactionRecord))
 
 
 def last_entries(records: Iterable[TransactionRecord]) -> FrozenMap[str, TransactionMetadata]:

@@ -125,7 +125,7 @@ def heartbeat(
     """Take a heartbeat: a member joins, goes on or leaves; `topics` are those that there are, with their partitions."""
     before = group or ConsumerGroup()
     wrong = _wrong(request) or (None if group is not None or request.member_epoch == JOINS else (
-        Error.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found."))
+        Error.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found."))
     wrong = wrong or _refused(before, request)
     if wrong is not None:
         return before, ConsumerGroupHeartbeatResponse(*wrong)

@@ -245,6 +245,8 @@ class GroupDecisions:
     """What becomes of groups when offsets of deleted partitions go, by what is known before and after that."""
     stores_new: bool = False
     """Whether a group is stored that a member is about to join, and still has no generation (4.0)."""
+    joins_by_policy: bool = False
+    """Whether no classic member joins a consumer group where migration is disabled (4.3)."""
 
 
 @attrs.frozen

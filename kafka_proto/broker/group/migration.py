@@ -2,7 +2,8 @@
 
 The first member that speaks the protocol of consumer groups makes a classic group one (upgrade); classic members stay,
 and their JoinGroup, SyncGroup, Heartbeat and LeaveGroup are answered from it. When the last of the others has gone, it
-is classic again (downgrade). `GroupMetadataManager` with `group.consumer.migration.policy=bidirectional`.
+is classic again (downgrade). `group.consumer.migration.policy` says which of both there is (`GroupMetadataManager`);
+groups without members go both ways with each policy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from kafka_proto.broker.group.consumer_group import (
     MemberState,
 )
 from kafka_proto.broker.group.deletion import CONSUMER
-from kafka_proto.broker.group.rebalance import ClassicGroup, GroupState, Member, voted
+from kafka_proto.broker.group.rebalance import ClassicGroup, GroupState, Member, has_session, voted
+from kafka_proto.broker.group.settings import GroupConfig, MigrationPolicy
 from kafka_proto.errors import Error
 from kafka_proto.requests import partition_index, partition_name, topic_of
 from kafka_proto.requests.groups import (
@@ -73,10 +75,13 @@ def subscription(metadata: bytes) -> tuple[tuple[str, ...], Partitions]:
     return topics, tuple(said.partitions()) if version >= 1 else ()
 
 
-def assignment(data: bytes) -> Partitions:
-    """Return the partitions that a member was assigned. Raises MalformedProtocol."""
+def assignment(data: bytes) -> tuple[Partitions, bytes]:
+    """Return the partitions that a member was assigned, and what its assignor said besides. Raises MalformedProtocol.
+    """
     said = _Said(data)
-    return tuple(said.partitions()) if data and said.number(2) >= 0 else ()
+    if not data or said.number(2) < 0:
+        return (), b""
+    return tuple(said.partitions()), said.take(max(0, said.number(4)))
 
 
 def written(partitions: Iterable[str], metadata: bytes) -> bytes:
@@ -92,33 +97,43 @@ def written(partitions: Iterable[str], metadata: bytes) -> bytes:
     return out + NO_USER_DATA
 
 
-def upgraded(group: ClassicGroup, topics: Mapping[str, int]) -> ConsumerGroup | None:
-    """Return a classic group as one of consumers: all have what they were assigned.
+def upgraded(
+    group_id: str, group: ClassicGroup, topics: Mapping[str, int], policy: MigrationPolicy
+) -> ConsumerGroup | str:
+    """Return a classic group as one of consumers, where all have what they were assigned; or why it is none.
 
-    None if it has another type of protocol, or a member said what cannot be read.
+    It may have another type of protocol, an assignor that says more than partitions, or members whose bytes cannot be
+    read (`validateOnlineUpgrade`, `convertToConsumerGroup`).
     """
     def member(each: Member) -> ConsumerMember:
         names, _ = subscription(each.join.protocols[0][1])
-        has = (p for p in assignment(each.assignment) if partition_index(p) < topics.get(topic_of(p), 0))
+        given, _ = assignment(each.assignment)
+        has = (p for p in given if partition_index(p) < topics.get(topic_of(p), 0))
         return ConsumerMember(
             each.silent_until, group.generation, group.generation, MemberState.STABLE, each.join.group_instance_id,
             each.join.client_id, each.join.rebalance_timeout_ms, tuple(sorted({*names})),
             assigned=assignors.in_order(has), classic=ClassicMember(each.join.session_timeout_ms, each.join.protocols))
 
+    refused = f"Cannot upgrade classic group {group_id} to consumer group because "
+    if not policy.upgrades:
+        return f"{refused}online upgrade is disabled."
     if group.protocol_type != CONSUMER:
-        return None
+        return f"{refused}the group does not use the consumer embedded protocol."
     try:
         members = FrozenMap((known, member(each)) for known, each in group.members.items())
     except MalformedProtocol:
-        return None
+        return f"{refused}the embedded consumer protocol is malformed."
+    if any(assignment(each.assignment)[1] for each in group.members.values()):
+        return f"{refused}an unsupported custom assignor is in use."
     seen = FrozenMap((name, topics[name]) for each in members.values() for name in each.topics(topics))
     return ConsumerGroup(group.generation, group.generation, members,
                          FrozenMap((known, each.assigned) for known, each in members.items()), seen)
 
 
-def is_classic_again(before: ConsumerGroup | None, after: ConsumerGroup) -> bool:
+def is_classic_again(before: ConsumerGroup | None, after: ConsumerGroup, policy: MigrationPolicy) -> bool:
     """Say whether the last member that spoke the protocol of consumer groups has gone, and others are there."""
-    return bool(before is not None and after.members and any(each.classic is None for each in before.members.values())
+    return bool(before is not None and after.members and policy.downgrades
+                and any(each.classic is None for each in before.members.values())
                 and all(each.classic is not None for each in after.members.values()))
 
 
@@ -134,6 +149,14 @@ def downgraded(group_id: str, group: ConsumerGroup) -> ClassicGroup:
     found = FrozenMap(members)
     return ClassicGroup(GroupState.STABLE, group.epoch, voted(found), next(iter(found)), found, tuple(found),
                         protocol_type=CONSUMER)
+
+
+def check_join(group: ConsumerGroup, request: JoinGroupRequest, config: GroupConfig, by_policy: bool) -> Error:
+    """Say whether a classic member may join a consumer group (`throwIfClassicMemberCannotJoinConsumerGroup`, 4.3)."""
+    if not has_session(request, config):
+        return Error.INVALID_SESSION_TIMEOUT
+    is_refused = by_policy and config.group_consumer_migration_policy is MigrationPolicy.DISABLED
+    return Error.INCONSISTENT_GROUP_PROTOCOL if group.members and is_refused else Error.NONE
 
 
 def join(

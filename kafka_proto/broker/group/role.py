@@ -27,7 +27,7 @@ from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import GROUPS, LEADER, GroupCoordinatorState, exists, known, now
 from kafka_proto.broker.roles import Append, Effect, RoleStep
 from kafka_proto.broker.versions import BrokerVersion
-from kafka_proto.log import RecordBatch
+from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     ConsumerGroupHeartbeatRequest,
@@ -46,6 +46,7 @@ from kafka_proto.requests import (
     OffsetDeleteResponse,
     SyncGroupRequest,
     SyncGroupResponse,
+    is_internal,
     topic_of,
 )
 
@@ -87,7 +88,7 @@ class GroupRole(OffsetsRole):
         self.config = config
         self.most_groups = most_groups
         """Nobody makes another one by joining it."""
-        self.topics = Counter(map(topic_of, sorted(self.topic_partitions)))
+        self.topics = Counter(topic_of(p) for p in sorted(self.topic_partitions) if not is_internal(p))
         self.of_groups |= {
             JoinGroupRequest: self.join_group, SyncGroupRequest: self.sync_group, HeartbeatRequest: self.heartbeat,
             LeaveGroupRequest: self.leave_group, PartitionsDeleted: self.partitions_deleted,
@@ -95,10 +96,10 @@ class GroupRole(OffsetsRole):
             ConsumerGroupHeartbeatRequest: self.consumer_group_heartbeat,
         }
 
-    def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
+    def loaded_from(self, local: Local, p: str, start: PartitionLog, records: Iterable[RecordBatch]) -> Local:
         """Return the state with the offsets and groups that the log makes, all of it committed."""
         records = tuple(records)
-        local = super().loaded(local, p, records)
+        local = super().loaded_from(local, p, start, records)
         for record in records:
             local = super().committed(local, p, record)
         return with_groups(local, group.loaded(records, now(local)))
@@ -132,10 +133,11 @@ class GroupRole(OffsetsRole):
         groups, group_id = local[GROUPS].groups, request.group_id
         error = self.refused(local, request, makes_one=True)
         consumers = groups.consumer(group_id)
-        if error is Error.NONE and consumers is not None and not rebalance.has_session(request, self.config):
-            error = Error.INVALID_SESSION_TIMEOUT
+        if error is Error.NONE and consumers is not None:
+            error = migration.check_join(consumers, request, self.config, self.version.group.joins_by_policy)
         if error is not Error.NONE:
-            return self.reply(local, message, JoinGroupResponse(error, request.member_id))
+            told = "" if error is Error.INCONSISTENT_GROUP_PROTOCOL else request.member_id
+            return self.reply(local, message, JoinGroupResponse(error, told))
         epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
         fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
         if consumers is not None and consumers.members:
@@ -179,13 +181,13 @@ class GroupRole(OffsetsRole):
         """Let a member of a consumer group join, go on or leave; it is answered once what changes is stored."""
         groups, group_id = local[GROUPS].groups, request.group_id
         error, before, reason = self.refused(local, request, makes_one=True), groups.consumer(group_id), None
-        waiting: Answers = ()
+        policy, waiting = self.config.group_consumer_migration_policy, rebalance.NO_ANSWERS
         if error is Error.NONE and (classic := groups.classic(group_id)).members:
             waiting = rebalance.unloaded(classic, Error.REBALANCE_IN_PROGRESS)
-            joins = request.member_epoch == consumer_group.JOINS
-            before = migration.upgraded(classic, self.topics) if joins else None
-            if before is None:
-                error, reason = Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            found = (migration.upgraded(group_id, classic, self.topics, policy)
+                     if request.member_epoch == consumer_group.JOINS else f"Group {group_id} is not a consumer group.")
+            before, reason = (None, found) if isinstance(found, str) else (found, None)
+            error = Error.NONE if reason is None else Error.GROUP_ID_NOT_FOUND
         if error is not Error.NONE:
             return self.reply(local, message, ConsumerGroupHeartbeatResponse(error, reason))
         if not request.member_id and request.version == 0 and request.member_epoch == consumer_group.JOINS:
@@ -201,7 +203,7 @@ class GroupRole(OffsetsRole):
         """Return the state with another consumer group; where more than times has changed it is stored first."""
         groups = local[GROUPS].groups
         before = groups.consumer(group_id)
-        if migration.is_classic_again(before, after):
+        if migration.is_classic_again(before, after, self.config.group_consumer_migration_policy):
             classic = migration.downgraded(group_id, after)
             again, more = rebalance.begin(classic, now(local))
             local = with_groups(local, groups.with_members(group_id, again))

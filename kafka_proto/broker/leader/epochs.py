@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
-from harness.model import Local, Value
-from kafka_proto.broker.coordinator.transaction import TransactionRecord
+from harness.model import Local
 from kafka_proto.broker.parts import RECORDS, REPLICA, known
-from kafka_proto.broker.roles import batch_of, kept
+from kafka_proto.broker.roles import batch_at, batch_of, kept
 from kafka_proto.errors import Error
-from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, read_on, with_high_watermark
+from kafka_proto.log import EMPTY_LOG, PartitionLog, read_on, with_high_watermark
 from kafka_proto.log.chunks import EpochStart, gone
 from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.requests import EpochEndOffset
@@ -77,12 +77,12 @@ def _starts(entries: Sequence[ReplicaEntry], log: PartitionLog) -> Iterator[tupl
         place = bisect_right(entries, entries[place].epoch, lo=place, key=lambda entry: entry.epoch)
 
 
-def _base_offset(value: Value, place: int, log: PartitionLog) -> int:
+def _base_offset(value: Any, place: int, log: PartitionLog) -> int:
     """Return where the batch at a place begins; what is gone has no offset below the start of the log."""
     if value is None:
         return log.log_start_offset
-    begins = value.base_offset if isinstance(value, EpochStart) else batch_at(value, place).base_offset
-    return max(begins, log.log_start_offset)
+    begins = value if isinstance(value, EpochStart) else batch_at(value, place)
+    return max(begins.base_offset, log.log_start_offset)
 
 
 def check_epoch(local: Local, p: str, current: int | None) -> Error:
@@ -102,24 +102,15 @@ def held_log(local: Local, p: str) -> PartitionLog:
     """Return the log of a partition as readers of a broker see it, whether it leads or follows."""
     if REPLICA[p] in local:
         entries, committed = local[REPLICA[p]].log, local[REPLICA[p]].high_watermark
-        records, start = kept(entries, lambda entry: batch_of(entry.value))
+        found, start = kept(entries, lambda entry: batch_of(entry.value))
         last = batch_of(entries[committed - 1].value) if committed else None
     else:
         entries = local[RECORDS[p]].committed if RECORDS[p] in local else ()
         committed = len(entries)
-        records, start = kept(entries, batch_of)
+        found, start = kept(entries, batch_of)
         last = batch_of(entries[-1]) if committed else None
-    log = read_on(start or EMPTY_LOG, (batch_at(record, place) for place, record in enumerate(records)))
+    log = read_on(start or EMPTY_LOG, (batch_at(*each) for each in found))
     return log if last is None else with_high_watermark(log, batch_at(last, committed - 1).last_offset + 1)
-
-
-def batch_at(value: Value, place: int) -> RecordBatch:
-    """Return what is at a place of a log as a batch: an entry of the transaction log is one of a single record."""
-    if isinstance(value, TransactionRecord):
-        time = -1 if value.entry is None else value.entry.last_update_timestamp
-        return RecordBatch((value,), base_offset=place, timestamp=time)
-    assert isinstance(value, RecordBatch)
-    return value
 
 
 def diverges(epochs: EpochCache, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:

@@ -13,8 +13,8 @@ import attrs
 
 from harness.model import FrozenMap, Local, Turn, Value
 from kafka_proto.broker.parts import METADATA, RECORDS, LeaderAndEpoch, Records
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, begun, compacted
-from kafka_proto.log import PartitionLog
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, batch_at, begun, compacted
+from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.log.chunks import Chunks, EpochStart, longer
 from kafka_proto.log.cleaning import Compaction
 
@@ -103,12 +103,13 @@ class LocalLog(Log):
     def compacted(self, local: Local, p: str, done: Compaction) -> Local:
         held = local[RECORDS[p]]
         assert isinstance(held.committed, Chunks)
-        firsts = {batch.base_offset for _, place in held.epoch_starts or () if place < len(held.committed)
-                  and (batch := self.value(held.committed[place])) is not None}
+        starts = (place for _, place in held.epoch_starts or () if place < len(held.committed))
+        firsts = {batch_at(batch, place).base_offset for place in starts
+                  if (batch := self.value(held.committed[place])) is not None}
 
-        def other(record: Any, batch: Any) -> Any:
-            is_first = batch is None and record.base_offset in firsts
-            return EpochStart(record.base_offset) if is_first else batch
+        def other(record: Any, before: RecordBatch, batch: RecordBatch | None) -> Any:
+            is_first = batch is None and before.base_offset in firsts
+            return EpochStart(before.base_offset) if is_first else batch
 
         kept = compacted(held.committed, done, self.value, other)
         return self.roles[p].compacted(local.put(RECORDS[p], attrs.evolve(held, committed=kept)), p, done.log)

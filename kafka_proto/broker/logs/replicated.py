@@ -15,9 +15,9 @@ import attrs
 
 from harness.model import Local, Message, Turn, Value
 from kafka_proto.broker.parts import METADATA, NOBODY, REPLICA, LeaderAndEpoch
-from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, batch_of, begun, compacted
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role, batch_at, batch_of, begun, compacted
 from kafka_proto.errors import Error
-from kafka_proto.log import PartitionLog
+from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.log.chunks import Chunks, EpochStart
 from kafka_proto.log.cleaning import Compaction
 from kafka_proto.replication import leading, messages, partition, replica_state
@@ -180,14 +180,14 @@ class ReplicatedLog(Log):
         state, without = local[REPLICA[p]], dict[int, ReplicaEntry]()
         assert isinstance(state.log, Chunks)
         firsts, epoch = set[int](), None
-        for entry in state.log.between(state.log.gone, len(state.log)):
+        for place, entry in enumerate(state.log.between(state.log.gone, len(state.log)), state.log.gone):
             if entry.epoch != epoch and (batch := self.value(entry)) is not None:
-                firsts.add(batch.base_offset)
+                firsts.add(batch_at(batch, place).base_offset)
             epoch = entry.epoch
 
-        def other(entry: ReplicaEntry, batch: Any) -> ReplicaEntry:
-            if batch is None and entry.value.base_offset in firsts:
-                return attrs.evolve(entry, value=EpochStart(entry.value.base_offset))
+        def other(entry: ReplicaEntry, before: RecordBatch, batch: RecordBatch | None) -> ReplicaEntry:
+            if batch is None and before.base_offset in firsts:
+                return attrs.evolve(entry, value=EpochStart(before.base_offset))
             if batch is None:
                 return without.setdefault(entry.epoch, without_value(entry))
             return attrs.evolve(entry, value=batch)

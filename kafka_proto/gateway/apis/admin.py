@@ -22,7 +22,7 @@ from kafka_proto.gateway.apis.topics import misassigned, room
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import WireRequest
 from kafka_proto.gateway.context import NO_ERROR, AskedBroker, Handling, at_once, code, each, named, number
-from kafka_proto.requests import INTERNAL_TOPICS, OFFSETS_PARTITION, Error, partition_name
+from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_name
 
 DEAD = "Dead"
 PREFERRED, UNCLEAN = 0, 1
@@ -180,8 +180,6 @@ def _refused(here: AskedBroker, topic: Fields) -> tuple[str, str | None]:
     before = here.partitions(name)
     if before == 0:
         return "UNKNOWN_TOPIC_OR_PARTITION", None
-    if name in INTERNAL_TOPICS:
-        return "INVALID_PARTITIONS", f"The brokers' own topic {name} keeps its partitions."
     if count == before:
         return "INVALID_PARTITIONS", f"Topic already has {before} partition(s)."
     if count < before:

@@ -284,6 +284,8 @@ def rewritten(batch: RecordBatch, kept: Collection[int], horizon: int | None) ->
     """Return a batch with the records at some offsets only; it says until when its tombstones stay."""
     if batch.marker is not None:
         return attrs.evolve(batch, records=batch.records if kept else (), delete_horizon=horizon)
+    if not isinstance(batch.records[0], SentRecords):
+        return internal_records.cleaned(batch, kept, horizon)
     (written,) = batch.records
     data = records.rewritten(written.data, {offset - batch.base_offset for offset in kept}, horizon)
     return attrs.evolve(batch, records=(attrs.evolve(written, data=data),), delete_horizon=horizon,

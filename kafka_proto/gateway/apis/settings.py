@@ -60,7 +60,7 @@ def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
         rows: Iterable[Fields] = ()
         error = "NONE"
         if kind == TOPIC:
-            error = "NONE" if name in here.cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
+            error = "NONE" if here.partitions(name) else "UNKNOWN_TOPIC_OR_PARTITION"
             rows = described(here, here.cluster.configs.get(name, {}), synonyms)
         elif kind == BROKER and name in map(str, here.settings.brokers):
             rows = _of_broker(here, int(name), synonyms)
@@ -75,7 +75,8 @@ def describe_configs(here: AskedBroker, request: WireRequest) -> Fields:
 @at_once
 def list_config_resources(here: AskedBroker, request: WireRequest) -> Fields:
     """List what has settings, of some types or of all (KIP-1142); before version 1 that is metrics of clients only."""
-    known = {TOPIC: tuple(here.cluster.topics), BROKER: tuple(map(str, here.settings.brokers)), CLIENT_METRICS: ()}
+    topics = (*here.cluster.topics, *here.cluster.internal)
+    known = {TOPIC: topics, BROKER: tuple(map(str, here.settings.brokers)), CLIENT_METRICS: ()}
     wanted = request.message.get("resource_types", (CLIENT_METRICS,)) or tuple(known)
     rows = tuple({"resource_name": name, "resource_type": kind} for kind in known if kind in wanted
                  for name in known[kind])
@@ -114,7 +115,7 @@ def _altered(
     """Return the settings of a topic after changes, the error, and its reason."""
     if kind != TOPIC:
         return {}, "INVALID_REQUEST", "settings of brokers cannot be changed here"
-    if name not in here.cluster.topics:
+    if not here.partitions(name):
         return {}, "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{name}' does not exist."
     own = dict(before)
     for change in changes:

@@ -69,7 +69,7 @@ def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
 
 def room(here: AskedBroker) -> int:
     """Return how many partitions may still be made."""
-    return MOST_PARTITIONS - sum(here.cluster.topics.values()) - 1
+    return MOST_PARTITIONS - len(here.cluster.placement.partitions) - 1
 
 
 def _partition(here: AskedBroker, topic: str, index: int) -> Fields:

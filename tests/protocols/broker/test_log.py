@@ -190,6 +190,6 @@ def test_what_is_compacted_is_replaced_where_it_was() -> None:
     """Items behind stay the very same ones."""
     whole = chunks(range(2 * WIDTH + 5))
     start = LogStart(0, 0, None, clean=WIDTH + 3, clean_to=WIDTH + 3)
-    after = whole.replaced(start, lambda item: item if item % 2 else None)
+    after = whole.replaced(start, lambda item, place: item if place % 2 else None)
     assert list(after) == [item if item % 2 or item >= WIDTH + 3 else None for item in whole]
     assert (after.gone, after.rewritten, whole.rewritten) == (0, WIDTH + 3, 0) and after.rest is whole.rest
