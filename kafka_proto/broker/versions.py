@@ -13,7 +13,14 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator import add_partitions, end_txn, init_producer_id, loading, transaction
+from kafka_proto.broker.coordinator import (
+    add_partitions,
+    end_txn,
+    init_producer_id,
+    keep_prepared,
+    loading,
+    transaction,
+)
 from kafka_proto.broker.coordinator.coordinator import CoordinatorDecisions
 from kafka_proto.broker.group import coordinator as group
 from kafka_proto.broker.leader import appending, fetching, verification
@@ -166,6 +173,17 @@ KIP_890_4_4 = attrs.evolve(KIP_890_4_2.changed(
     {"check_marker": appending.check_marker_up_to_last},
     {"joins_by_policy": True},
 ), skips_leaderless=True)
+KIP_939 = KIP_890_4_4.changed(
+    "kip-939",
+    {
+        "init_producer_id": keep_prepared.init_producer_id,
+        "add_partitions": keep_prepared.add_partitions,
+        "end_txn_bumping": keep_prepared.end_txn_bumping,
+        "abort_fenced": keep_prepared.abort_fenced,
+        "times_out": keep_prepared.times_out,
+    },
+)
+"""Proposed over 4.4: a producer takes part in two-phase commits (KIP-939, as in apache/kafka#21735)."""
 
 
 def _every_level(version: BrokerVersion) -> tuple[BrokerVersion, ...]:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
+from typing import Any
 
 import attrs
 
-from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size, View
+from harness.model import (
+    Actor,
+    Faults,
+    FrozenMap,
+    Link,
+    Model,
+    ModelSpec,
+    Network,
+    Property,
+    Refusal,
+    Setting,
+    Size,
+    View,
+)
 from kafka_proto import broker, clients, log, requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
-from kafka_proto.broker.changes import CHANGES
+from kafka_proto.broker.changes import CHANGES, BrokerChange
 from kafka_proto.broker.controller import ClusterController
 from kafka_proto.broker.parts import LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, consumer
-from kafka_proto.clients.producer import FAMILIES
+from kafka_proto.clients.producer import FAMILIES, Family
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.client_view import TransactionsView
@@ -81,11 +95,6 @@ SETTINGS = {
         ("clean", "elr", "unclean"), "clean",
         doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
     ),
-    "change": Setting(
-        ("none", *CHANGES), "none",
-        doc="what the brokers do otherwise than the release: "
-        + "; ".join(f"{name}, {change.title}" for name, change in CHANGES.items()),
-    ),
     "isolation": Setting(
         tuple(level.value for level in IsolationLevel), IsolationLevel.READ_COMMITTED.value,
         doc="what consumers want to read",
@@ -93,20 +102,54 @@ SETTINGS = {
 }
 
 
+Settings = Mapping[str, str]
+Beside = tuple[tuple[Actor[Any], ...], tuple[Link, ...]]
+"""Other processes, and the links to them, if these are not like all others."""
+
+
+def nothing_beside(addresses: tuple[str, ...], clients: tuple[str, ...], settings: Settings) -> Beside:
+    return (), ()
+
+
+def nothing_more(placement: Placement, network: Network, logs: Logs) -> tuple[Property, ...]:
+    return ()
+
+
+@attrs.frozen
+class Applications:
+    """Who uses the brokers of a model, and what of that is its own."""
+
+    families: Mapping[str, Family]
+    """By the values of the setting `client`."""
+    client: Callable[..., ProducerClient] = ProducerClient
+    beside: Callable[[tuple[str, ...], tuple[str, ...], Settings], Beside] = nothing_beside
+    """Given the addresses of all others, and the producers'."""
+    properties: Callable[[Placement, Network, Logs], tuple[Property, ...]] = nothing_more
+    changes: Mapping[str, BrokerChange] = CHANGES
+    """By the values of the setting `change`."""
+    not_claimed: tuple[str, ...] = NOT_CLAIMED
+    """Properties that a search leaves out if it is not asked for them."""
+    is_released: bool = True
+    """Whether coordinators are checked against diary 02, and applications are written in Python."""
+
+
+RELEASED = Applications(FAMILIES)
+
+
 def build(
-    name: str, levels: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
-    network: Network, faults: Faults, history_variables: bool,
+    name: str, levels: Mapping[str, BrokerVersion], users: Applications, sizes: Mapping[str, int],
+    settings: Settings, network: Network, faults: Faults, history_variables: bool,
 ) -> Model:
     """Build the model of a release at a size. Raises Refusal if sizes or settings do not go together.
 
     `levels` are the versions that it is by the level of `transaction.version`.
     """
-    level, family = settings.get(LEVEL, OLDER), FAMILIES[settings["client"]]
+    level, family = settings.get(LEVEL, OLDER), users.families[settings["client"]]
     if level == "1" and family.ends_with_new_epoch:
         raise Refusal(f"client={family.name} speaks to {LEVEL}=2; ask for java39, java35, rdkafka or aiokafka")
     version, change = levels[level], settings["change"]
-    if change in CHANGES:
-        version = CHANGES[change].of(version, change)
+    if change in users.changes:
+        version = users.changes[change].of(version, change)
     else:
         settings = {name: value for name, value in settings.items() if name != "change"}
     placement = Placement.of(sizes)
@@ -131,7 +174,7 @@ def build(
         processes, states = composition.with_local_logs(roles, leaders, held, later)
     initial = {slot: value for b in processes if isinstance(b, Broker)
                for slot, value in composition.on_disk(b, states[b.name]).items()}
-    writers = [ProducerClient(name, family, placement, sizes, timeouts, looks_up=replicated)
+    writers = [users.client(name, family, placement, sizes, timeouts, looks_up=replicated)
                for name in (*placement.producers, *placement.idempotent_producers)]
     admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [consumer.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
@@ -140,19 +183,21 @@ def build(
         logs = ReplicatedLogs({p: tuple(hosts) for p, hosts in rules.items()})
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
     of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
-    judged = (*properties(placement, network, logs), *of_replicas)
+    judged = (*properties(placement, network, logs), *users.properties(placement, network, logs), *of_replicas)
+    all_processes: tuple[Actor[Any], ...] = (*writers, *processes, *readers, *admins)
+    beside, links = users.beside(tuple(one.name for one in all_processes), placement.producers, settings)
     return Model(
-        name, (*writers, *processes, *readers, *admins), (initial,), network, faults, judged,
-        claimed=tuple(p.name for p in judged if (p.is_safety or p.is_temporal) and p.name not in NOT_CLAIMED),
+        name, (*all_processes, *beside), (initial,), network, faults, judged, links=links,
+        claimed=tuple(p.name for p in judged if (p.is_safety or p.is_temporal) and p.name not in users.not_claimed),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
-        application=application.TransactionalProducer,
-        refinement=lambda: refinement(levels[level].name, placement, logs, initial),
+        application=application.TransactionalProducer if users.is_released else None,
+        refinement=(lambda: refinement(levels[level].name, placement, logs, initial)) if users.is_released else None,
         client_view=None if sizes["deletions"] else lambda: TransactionsView(placement, logs, settings["isolation"]),
     )
 
 
-def refuse(sizes: Mapping[str, int], settings: Mapping[str, str], *, replicated: bool) -> None:
+def refuse(sizes: Mapping[str, int], settings: Settings, *, replicated: bool) -> None:
     """Raise Refusal for an option that logs of the other kind have, or that makes no sense."""
     if replicated:
         asked = [name for name in ("deletions", "epochs") if sizes[name]]
@@ -179,15 +224,25 @@ def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
     return tuple(found)
 
 
-def model(release: str, kips: str, clients: tuple[str, ...], levels: Mapping[str, BrokerVersion]) -> ModelSpec:
+def changed_by(changes: Mapping[str, BrokerChange]) -> Setting:
+    """Return the setting that builds one of these into the brokers."""
+    said = "; ".join(f"{name}, {change.title}" for name, change in changes.items())
+    return Setting(("none", *changes), "none", doc=f"what the brokers do otherwise than the release: {said}")
+
+
+def model(
+    release: str, kips: str, clients: tuple[str, ...], levels: Mapping[str, BrokerVersion],
+    users: Applications = RELEASED, more: Mapping[str, Setting] = FrozenMap(),
+) -> ModelSpec:
     """Return the model of a release; the first client is its default, and the first level of `transaction.version`."""
     name = f"kafka/{release}"
     settings = {"client": Setting(clients, clients[0], doc="the clients: which versions of requests they speak")}
     if len(levels) > 1:
         settings[LEVEL] = Setting(tuple(levels), next(iter(levels)), doc="the level of this feature of the cluster")
     return ModelSpec(
-        name, f"whole transactions with brokers as Kafka {release} ({kips})", partial(build, name, levels), SIZES,
-        {**settings, **SETTINGS}, ("connections", "bag"), may_fault=True,
+        name, f"whole transactions with brokers as Kafka {release} ({kips})", partial(build, name, levels, users),
+        SIZES, {**settings, **SETTINGS, "change": changed_by(users.changes), **more}, ("connections", "bag"),
+        may_fault=True,
     )
 
 

@@ -51,7 +51,7 @@ START = attrgetter("log_start_offset")
 def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
     """Return the producer id and epoch of each transactional id that a coordinator has."""
     known = ((tid, cached.metadata) for tid, cached in state.cache.transactions.items())
-    return FrozenMap((tid, (metadata.producer_id, metadata.producer_epoch)) for tid, metadata in known)
+    return FrozenMap((tid, metadata.owner) for tid, metadata in known)
 
 
 def prepared_of(state: CoordinatorState) -> FrozenMap[str, TransactionMetadata]:
@@ -186,7 +186,7 @@ class Facts:
         tid = self.placement.tid_of(c)
         p = self.placement.transaction_partition(tid)
         entry = self.logs.told(view, p, last_entries).get(tid)
-        logged = () if entry is None else ((entry.producer_id, entry.producer_epoch),)
+        logged = () if entry is None else (entry.owner,)
         cached = (COORDINATOR[p].derived(view, b, cached_of).get(tid) for b in self.placement.brokers)
         return decide(c, producer.last_error.value, (producer.producer_id, producer.producer_epoch),
                       [*logged, *filter(None, cached)])

@@ -257,6 +257,10 @@ class InitProducerIdRequest:
     producer_id: int = NO_PRODUCER_ID
     """From version 3 (KIP-360)."""
     producer_epoch: int = NO_PRODUCER_EPOCH
+    enable_2pc: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    """From version 6 (KIP-939): its transactions have no time-out."""
+    keep_prepared_txn: bool | None = attrs.field(default=None, metadata=absent_if_none())
+    """From version 6 (KIP-939): an open transaction is not aborted."""
 
 
 @attrs.frozen
@@ -264,6 +268,9 @@ class InitProducerIdResponse:
     error: Error
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
+    ongoing_txn_producer_id: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """From version 6 (KIP-939): of the transaction that was kept."""
+    ongoing_txn_producer_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen

@@ -29,7 +29,9 @@ def response(request: requests.CoordinatorRequest, answer: Answer) -> requests.C
     if error is Error.PRODUCER_FENCED and request.version < KNOWS_PRODUCER_FENCED[type(request)]:
         error = Error.INVALID_PRODUCER_EPOCH
     if isinstance(request, requests.InitProducerIdRequest):
-        return requests.InitProducerIdResponse(error, answer.producer_id, answer.producer_epoch)
+        return requests.InitProducerIdResponse(
+            error, answer.producer_id, answer.producer_epoch, *(answer.kept or (None, None))
+        )
     if isinstance(request, requests.AddPartitionsToTxnRequest):
         return requests.AddPartitionsToTxnResponse(FrozenMap((name, error) for name in wanted(request)))
     if isinstance(request, requests.AddOffsetsToTxnRequest):

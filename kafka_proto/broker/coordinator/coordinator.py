@@ -67,21 +67,33 @@ def after_marker(error: Error) -> AfterMarker:
 
 
 def completed(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
-    """Return a prepared transaction as Complete* is logged (`prepareComplete`): a new producer id is switched in."""
+    """Return a prepared transaction as Complete* is logged (`prepareComplete`): a new producer id is switched in.
+
+    After a transaction that was kept (KIP-939) it is the one of its new producer.
+    """
     committed = metadata.state is TxnState.PREPARE_COMMIT
     state = TxnState.COMPLETE_COMMIT if committed else TxnState.COMPLETE_ABORT
     switches = metadata.bumps_epoch and metadata.next_producer_id != NO_PRODUCER_ID
-    return prepare(
+    after = prepare(
         CachedTransaction(metadata), state=state, partitions=(), last_update_timestamp=now,
         producer_id=metadata.next_producer_id if switches else metadata.producer_id,
         producer_epoch=0 if switches else metadata.producer_epoch, next_producer_id=NO_PRODUCER_ID,
     )
+    if metadata.next_producer_epoch is None:
+        return after
+    return attrs.evolve(after, producer_epoch=metadata.next_producer_epoch, next_producer_epoch=None,
+                        previous_producer_id=metadata.previous_producer_id)
 
 
 def without_partition(cached: CachedTransaction, partition: str) -> CachedTransaction:
     """Return a prepared transaction without a partition that has its marker."""
     left = tuple(name for name in cached.metadata.partitions if name != partition)
     return attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, partitions=left))
+
+
+def times_out_always(known: TransactionMetadata) -> bool:
+    """Give each open transaction a time-out."""
+    return True
 
 
 @attrs.frozen
@@ -105,6 +117,8 @@ class CoordinatorDecisions:
     """The epoch with which an open transaction is aborted for a new producer."""
     fence_timed_out: Callable[[CachedTransaction], Fenced] = fence
     """The same for a transaction that is open for too long."""
+    times_out: Callable[[TransactionMetadata], bool] = times_out_always
+    """Whether an open transaction has a time-out."""
     can_log: Callable[[CoordinatorRequest], bool] = can_log_any
     """Whether the log has a format for what a request makes of a transaction."""
 

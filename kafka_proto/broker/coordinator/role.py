@@ -235,6 +235,8 @@ class TransactionCoordinator(roles.Role):
             for tid, cached in cache.transactions.items():
                 known = cached.metadata
                 if cached.pending_state is None and known.state is TxnState.ONGOING:
+                    if not self.version.coordinator.times_out(known):
+                        continue
                     found[f"{TRANSACTION_TIMEOUT} {tid}"] = role.times_out_at(known)
                 elif cached.pending_state is None and known.state in rests:
                     found[f"{EXPIRATION} {tid}"] = role.expires_at(known, cache.config)
@@ -302,8 +304,7 @@ class TransactionCoordinator(roles.Role):
 
     def entry(self, waiting: Waiting, p: str, record: TransactionRecord) -> Append:
         """Return an entry for the log, with the ghost of the transaction that caused it."""
-        is_open = record.entry is not None and record.entry.state is TxnState.ONGOING
-        if waiting.token is not None and (is_open or isinstance(waiting.request, requests.EndTxnRequest)):
+        if waiting.token is not None and not isinstance(waiting.request, requests.InitProducerIdRequest):
             record = attrs.evolve(record, transaction=waiting.token.transaction)
         callback = EntryCallback(record.transactional_id, waiting.token, waiting.request)
         timeout_ms = None if record.entry is None else record.entry.timeout_ms

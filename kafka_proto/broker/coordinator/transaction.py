@@ -11,7 +11,7 @@ from functools import reduce
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.errors import Error
 from kafka_proto.log import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, RecordBatch
@@ -53,6 +53,15 @@ class TransactionMetadata:
     last_update_timestamp: int = -1
     transaction_version: int = 0
     """Of the client that made the last change: 2 bumps the epoch at each end (KIP-890)."""
+    next_producer_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of a transaction that was kept for a new producer (KIP-939): with `next_producer_id` what that one has."""
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """Return the producer id and epoch that the client has: other ones than its transaction, if that was kept."""
+        if self.next_producer_epoch is None:
+            return self.producer_id, self.producer_epoch
+        return self.next_producer_id, self.next_producer_epoch
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -100,6 +109,8 @@ class Answer:
     error: Error = Error.NONE
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
+    kept: tuple[int, int] | None = attrs.field(default=None, metadata=absent_if_none())
+    """Producer id and epoch of the transaction that InitProducerId kept (KIP-939)."""
 
 
 @attrs.frozen
@@ -187,7 +198,8 @@ def ghosts_after(ghosts: Ghosts, record: TransactionRecord) -> Ghosts:
     if entry is None:
         return ghosts
     if entry.state is TxnState.ONGOING:
-        return attrs.evolve(ghosts, ongoing=ghosts.ongoing.set(tid, record.transaction))
+        transaction = record.transaction or ghosts.ongoing.get(tid, "")
+        return attrs.evolve(ghosts, ongoing=ghosts.ongoing.set(tid, transaction))
     if entry.state not in PREPARED:
         return ghosts
     cause = record.transaction or ghosts.ongoing.get(tid, "")

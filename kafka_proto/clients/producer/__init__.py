@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap, Value
+from harness.model import FrozenMap, Value, absent_if_none
 from kafka_proto import requests
 from kafka_proto.log import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kafka_proto.requests import Error
@@ -31,6 +31,10 @@ class Family:
     txn_offset_commit: int
     add_partitions: int
     add_offsets: int
+    enable_2pc: bool | None = None
+    """Its transactions have no time-out (`transaction.two.phase.commit.enable`, KIP-939)."""
+    keep_prepared_txn: bool | None = None
+    """It begins by keeping the transaction of a predecessor (`initTransactions(true)`, KIP-939)."""
 
     @property
     def adds_partitions(self) -> bool:
@@ -75,6 +79,7 @@ class ProducerStatus(StrEnum):
     INITIALIZING = "INITIALIZING"
     READY = "READY"
     IN_TRANSACTION = "IN_TRANSACTION"
+    PREPARED_TRANSACTION = "PREPARED_TRANSACTION"
     COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
     ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
     ABORTABLE_ERROR = "ABORTABLE_ERROR"
@@ -120,6 +125,14 @@ class Sequences:
     acknowledged: int = NO_SEQUENCE
     unresolved: int = NO_SEQUENCE
     """What follows the last batch that timed out: a leader may have it or not. A transaction is aborted instead."""
+
+
+@attrs.frozen
+class PreparedTxnState:
+    """What an application keeps of a transaction that it prepared (KIP-939)."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 @attrs.frozen
@@ -169,11 +182,13 @@ class Producer:
     call: TransactionalCall | None = None
     is_ended: bool = False
     """The end of the transaction was acknowledged, and a new epoch is still to be asked for."""
+    prepared: PreparedTxnState | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of the transaction that can only be ended: its own, or one that was kept (KIP-939)."""
 
     @property
     def is_started(self) -> bool:
         """Whether a coordinator or leader may know of the transaction."""
-        return bool(self.partitions or self.groups)
+        return bool(self.partitions or self.groups or self.prepared)
 
     def ready(self, producer_id: int, producer_epoch: int) -> Producer:
         """Return the producer with an id and epoch, and nothing under way but its batches."""

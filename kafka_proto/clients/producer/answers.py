@@ -8,7 +8,15 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.clients.producer import Batch, Family, Producer, ProducerStatus, TransactionalCall, idempotent
+from kafka_proto.clients.producer import (
+    Batch,
+    Family,
+    PreparedTxnState,
+    Producer,
+    ProducerStatus,
+    TransactionalCall,
+    idempotent,
+)
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -172,8 +180,12 @@ def _abortable(family: Family, producer: Producer, error: Error, *, loses_sequen
 def _initialized(
     family: Family, producer: Producer, request: InitProducerIdRequest, response: InitProducerIdResponse
 ) -> Producer:
-    """Begin with a new epoch, in which all sequences are 0."""
-    return producer.ready(response.producer_id, response.producer_epoch)
+    """Begin with a new epoch, in which all sequences are 0; or with a transaction that was kept, to be ended first."""
+    producer = producer.ready(response.producer_id, response.producer_epoch)
+    if response.ongoing_txn_producer_id is None or response.ongoing_txn_producer_epoch is None:
+        return producer
+    kept = PreparedTxnState(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
+    return attrs.evolve(producer, status=ProducerStatus.PREPARED_TRANSACTION, prepared=kept)
 
 
 def _partitions_added(

@@ -39,7 +39,10 @@ def next_call(family: Family, producer: Producer) -> TransactionalRequest | None
         return requests.InitProducerIdRequest(family.init_producer_id, None, NO_TIMEOUT_MS) if asks else None
     who = producer.producer_id, producer.producer_epoch
     if producer.status is ProducerStatus.INITIALIZING:
-        return requests.InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS)
+        return requests.InitProducerIdRequest(
+            family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS, enable_2pc=family.enable_2pc,
+            keep_prepared_txn=family.keep_prepared_txn,
+        )
     if producer.status is ProducerStatus.ABORTABLE_ERROR:
         return None
     if producer.new_partitions:
@@ -56,7 +59,9 @@ def next_call(family: Family, producer: Producer) -> TransactionalRequest | None
         return None
     maps_no_id = producer.last_error is Error.INVALID_PRODUCER_ID_MAPPING
     if producer.is_ended or maps_no_id:
-        return requests.InitProducerIdRequest(family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS, *who)
+        return requests.InitProducerIdRequest(
+            family.init_producer_id, tid, TRANSACTION_TIMEOUT_MS, *who, enable_2pc=family.enable_2pc
+        )
     committed = producer.status is ProducerStatus.COMMITTING_TRANSACTION
     return requests.EndTxnRequest(family.end_txn, tid, *who, committed)
 
