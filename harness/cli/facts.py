@@ -17,6 +17,8 @@ FORMS = {
     "[]<>": "again and again", "~>": "leads to",
 }
 """The temporal shapes of properties, in words."""
+FEW_VALUES = 5
+"""Of a setting, which are listed as one word."""
 Rows = list[tuple[str, str]]
 Listed = ModelSpec | Scenario | Tour
 
@@ -195,8 +197,10 @@ def commands(one: Listed, model: Model | None) -> list[str]:
 
 
 def values(setting: Setting) -> str:
-    many = "any of " if setting.several else ""
-    return f"{many}{(', ' if setting.several else '|').join(setting.values)}"
+    """Return the values that a setting may have; where they are many, so that a line may end between them."""
+    if setting.several:
+        return f"any of {', '.join(setting.values)}"
+    return "|".join(setting.values) if len(setting.values) <= FEW_VALUES else f"one of {', '.join(setting.values)}"
 
 
 def built(spec: ModelSpec) -> Model | None:
