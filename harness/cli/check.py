@@ -58,8 +58,8 @@ SAVED_EVERY = 30.0
 @FAULTS
 @TARGETS
 @click.option("--timers", multiple=True, metavar="N|NAME=N",
-              help="Most timers that fire in a run: of all names (N), or of one (NAME=N); may be repeated (default: "
-                   "the scenario's limit; for a model, no limit).")
+              help="Most timers that fire in a run: of all names (N), of one (NAME=N), or of one at an actor "
+                   "(ACTOR.NAME=N); may be repeated (default: the scenario's limit; for a model, no limit).")
 @click.option("--states", type=whole(1), metavar="N",
               help=f"Stop after N states (default: {FREE_STATES:,} with actors or faults, else no limit).")
 @click.option("--invariant", "invariants", multiple=True, metavar="NAME|EXPRESSION",

@@ -99,14 +99,14 @@ class ProducerClient(Actor[ClientState]):
 
     def step(self, local: ClientState) -> Iterable[Turn[ClientState]]:
         """The application's choices."""
-        status = local.producer.status
+        status, begun = local.producer.status, local.transactions
         if local.operation:
             return
         if self.tid is None:
             yield from self.sends(local)
         elif status is ProducerStatus.UNINITIALIZED:
             yield self.init(local)
-        elif status is ProducerStatus.READY and local.transactions < self.sizes["transactions"]:
+        elif status is ProducerStatus.READY and begun < self.sizes["transactions"] and not local.producer.is_in_doubt:
             yield self.begin(local)
         elif status is ProducerStatus.IN_TRANSACTION:
             yield from self.sends(local)
@@ -213,7 +213,7 @@ class ProducerClient(Actor[ClientState]):
         for sent in lost:
             connections = self.lost(connections, sent.request)
         called = any(not isinstance(sent.request, ProduceRequest) for sent in lost)
-        producer = answers.broker_lost(local.producer, [sent.number for sent in lost], was_called=called)
+        producer = answers.broker_lost(self.family, local.producer, [sent.number for sent in lost], was_called=called)
         return attrs.evolve(local, producer=producer, connections=connections)
 
     def lost(self, connections: ClientConnections, request: Value) -> ClientConnections:

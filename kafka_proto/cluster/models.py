@@ -34,7 +34,7 @@ from kafka_proto.broker.parts import LeaderAndEpoch, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.clients import administrator, application, consumer
-from kafka_proto.clients.producer import FAMILIES, Family
+from kafka_proto.clients.producer import FAMILIES, PROPOSED, Family
 from kafka_proto.clients.producer_client import ClientState, ProducerClient
 from kafka_proto.cluster import composition, replicas
 from kafka_proto.cluster.client_view import TransactionsView
@@ -255,7 +255,7 @@ def recorded(release: str) -> dict[str, BrokerVersion]:
 LEVEL = "transaction-version"
 OLDER = ""
 """The level of releases that have none which matters."""
-UP_TO_35 = ("java35", "rdkafka", "aiokafka")
+UP_TO_35 = ("java35", "rdkafka", *(family.name for family in PROPOSED), "aiokafka")
 UP_TO_39 = ("java39", *UP_TO_35)
 UP_TO_4 = ("tv2", *UP_TO_39)
 MODELS = (

@@ -47,6 +47,18 @@ LATE_END = row(
     ONE, Faults(rules=(Rule("delay", message="EndTxnRequest", nth=1, delay_ms=110),)), MIXED, mode="timed", runs=400,
     timers=2, expected="MarkerAttribution",
 )
+IN_THE_LOGS = (*MIXED, "NoHangingTransaction")
+LATE_END_RDKAFKA = row(
+    "late-end-rdkafka", "the same on the newest release, whose part 2 of KIP-890 librdkafka does not speak (its issue "
+    "5423)", "4.4", ONE, LATE_END.faults, IN_THE_LOGS, mode="timed", runs=400, timers=2, settings={"client": "rdkafka"},
+    expected="MarkerAttribution",
+)
+LATE_OFFSETS = row(
+    "late-offsets-rdkafka", "a TxnOffsetCommit is late, and becomes a part of the next transaction: the rule that is "
+    "proposed for librdkafka looks at EndTxn only", "4.4", {**ONE, "offsets": 1},
+    Faults(rules=(Rule("delay", message="TxnOffsetCommitRequest", nth=1, delay_ms=110),)), IN_THE_LOGS, mode="timed",
+    runs=400, timers=1, settings={"client": "rdkafka-end"}, expected="MarkerAttribution",
+)
 LATE_PRODUCE = Faults(rules=(Rule("delay", message="ProduceRequest", nth=1, delay_ms=200),))
 HANGING = row(
     "hanging-transaction", "a batch is late and given up: it opens a transaction that nobody ends (KAFKA-14402)",
@@ -142,11 +154,13 @@ EVERYTHING = Faults(
 )
 EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
-    LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN, WRONG_STATE, REFUSED_AGAIN,
-    UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY, HANDED_OUT,
+    LATE_END, LATE_END_RDKAFKA, LATE_OFFSETS, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN,
+    WRONG_STATE, REFUSED_AGAIN, UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY, HANDED_OUT,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
+    twin(LATE_END_RDKAFKA, "it takes the next epoch after each transaction", settings={"client": "rdkafka-each"}),
+    twin(LATE_OFFSETS, "it takes the next epoch after each transaction", settings={"client": "rdkafka-each"}),
     twin(HANGING, "the leader asks the coordinator first (KIP-890 part 1)", model="kafka/3.9"),
     twin(JOINING, "each end has an epoch of its own (KIP-890)", model="kafka/4.2",
          settings={"timeouts": "request,delivery"}),

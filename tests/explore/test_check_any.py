@@ -126,14 +126,24 @@ def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> No
 @pytest.mark.parametrize(("given", "faults", "timers"), [
     (("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
     (("--timers", "0", "--timers", "RequestTimeout=1"), Faults(), {ALL: 0, "RequestTimeout": 1}),
+    (("--timers", "1,r1.RequestTimeout=0"), Faults(), {ALL: 1, "r1.RequestTimeout": 0}),
 ])
 def test_check_of_actors_equals_the_plain_search(
     given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
 ) -> None:
-    """Actors, with a loss, or with bounds of both kinds on timers: the counts are the reference semantics' own."""
+    """Actors, with a loss, or with bounds of each kind on timers: the counts are the reference semantics' own."""
     reported = searched(ACTORS[1], *SMALL, *given, "--no-stop", "--out", tmp_path)
     model = find_model(ACTORS[1]).make({"elections": 0}, {}, None, faults)
     assert_equals_plain(reported, bounded(model, timers))
+
+
+def test_an_actor_with_a_bound_of_its_own_is_like_no_other() -> None:
+    """Actors are no longer interchangeable where one of them has its own bound on timers."""
+    one, both = (["check", *ACTORS[1:], *SMALL, "--timers", timers, "--json"]
+                 for timers in ("1,r1.RequestTimeout=0", "1,RequestTimeout=0"))
+    distinct, merged = ([call(*command, *given).json["distinct"] for given in ((), ("--symmetry",))]
+                        for command in (one, both))
+    assert distinct[0] == distinct[1] > merged[0] > merged[1]
 
 
 def test_check_of_a_published_bug_finds_its_fewest_steps(tmp_path: Path) -> None:
@@ -272,6 +282,7 @@ def test_check_without_orders_says_which_lengths_are_shortest(
     ((*ACTORS, "--property", "FollowersCatchUp"), "or use kafka-proto simulate"),
     ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, such as --timers 1 or RequestTimeout=1, not 'x'"),
     ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
+    ((*ACTORS, "--timers", "b1.RequestTimeout=0"), "--timers: there is no actor 'b1'; the actors are "),
     ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
     ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
     ((*ACTORS, "--faults", "drip=1"), "there is no kind of fault 'drip'; did you mean"),

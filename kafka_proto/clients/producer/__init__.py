@@ -35,6 +35,14 @@ class Family:
     """Its transactions have no time-out (`transaction.two.phase.commit.enable`, KIP-939)."""
     keep_prepared_txn: bool | None = None
     """It begins by keeping the transaction of a predecessor (`initTransactions(true)`, KIP-939)."""
+    adds_again: bool = True
+    """Whether an abort waits until partitions are added whose request timed out; librdkafka ends at once."""
+    replaced_after: tuple[str, ...] = ()
+    """Requests after whose time-out no other transaction begins: the application has to make another producer."""
+    bumped_after: tuple[str, ...] = ()
+    """Requests after whose time-out it asks for the next epoch, once the transaction has ended."""
+    bumps_each: bool = False
+    """Whether it asks for the next epoch once any transaction has ended."""
 
     @property
     def adds_partitions(self) -> bool:
@@ -52,18 +60,38 @@ class Family:
         return self.init_producer_id >= 3
 
 
+LIBRDKAFKA = Family("rdkafka", "librdkafka 2.16", 4, 9, 1, 3, 0, 0, adds_again=False)
+OF_TRANSACTIONS = (
+    "AddPartitionsToTxnRequest", "AddOffsetsToTxnRequest", "TxnOffsetCommitRequest", "EndTxnRequest",
+)
+PROPOSED = tuple(
+    attrs.evolve(LIBRDKAFKA, name=f"rdkafka-{name}", title=f"librdkafka that {title}", **rule)
+    for name, title, rule in (
+        ("end", "is replaced after EndTxn timed out", {"replaced_after": OF_TRANSACTIONS[-1:]}),
+        ("all", "is replaced after any request of a transaction timed out", {"replaced_after": OF_TRANSACTIONS}),
+        ("bump", "takes the next epoch after any of these timed out", {"bumped_after": OF_TRANSACTIONS}),
+        ("each", "takes the next epoch after each transaction", {"bumps_each": True}),
+    )
+)
+"""What librdkafka may do until it speaks KIP-890 part 2: the first is proposed in its issue 5423, the others are ours.
+
+A request that timed out may still arrive in the next transaction. In another epoch it is refused: that of the producer
+that takes its place, or one that it asks for itself (KIP-360).
+"""
 FAMILIES = {
     family.name: family
     for family in (
         Family("tv2", "Java from 4.0 and franz-go 1.22 on a cluster of transaction.version 2", 5, 12, 5, 5, 3, 4),
         Family("java39", "Java from 3.8 on a cluster of level 0 or 1", 5, 11, 4, 4, 3, 4),
         Family("java35", "Java 2.8 to 3.7, kafka-python 3.0", 4, 9, 3, 3, 3, 3),
-        Family("rdkafka", "librdkafka 2.16", 4, 9, 1, 3, 0, 0),
+        LIBRDKAFKA,
+        *PROPOSED,
         Family("aiokafka", "aiokafka 0.14", 0, 7, 0, 0, 0, 0),
         Family("java23", "Java 2.1 to 2.3", 1, 7, 1, 2, 1, 1),
     )
 }
-"""By name. What each speaks was seen on the wire against released brokers; `java23` has the newest versions of 2.3."""
+"""By name. What each released one speaks was seen on the wire against released brokers, but for `java23`, which has the
+newest versions of 2.3."""
 
 
 TransactionalRequest = (
@@ -180,6 +208,8 @@ class Producer:
     groups: tuple[str, ...] = ()
     """Whose offsets partition was added to the transaction."""
     call: TransactionalCall | None = None
+    is_in_doubt: bool = False
+    """A request timed out that may still arrive, so that no other transaction may begin (`Family.replaced_after`)."""
     is_ended: bool = False
     """The end of the transaction was acknowledged, and a new epoch is still to be asked for."""
     prepared: PreparedTxnState | None = attrs.field(default=None, metadata=absent_if_none())
@@ -252,6 +282,8 @@ def begin_transaction(producer: Producer) -> Producer:
     """Begin a transaction; nothing is sent."""
     _fail_if_error(producer)
     _need(producer, "begin_transaction", ProducerStatus.READY, "init_transactions and the end of the last transaction")
+    if producer.is_in_doubt:
+        raise KafkaError("a request that timed out may still arrive; close the producer and make another")
     return attrs.evolve(producer, status=ProducerStatus.IN_TRANSACTION)
 
 

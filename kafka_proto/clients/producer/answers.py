@@ -29,6 +29,8 @@ from kafka_proto.requests import (
     TxnOffsetCommitRequest,
 )
 
+ADDING = (AddPartitionsToTxnRequest, AddOffsetsToTxnRequest)
+
 
 class AnswerVerdict(StrEnum):
     DONE = "done"
@@ -197,8 +199,8 @@ def _partitions_added(
 
 
 def _offsets_added(family: Family, producer: Producer, request: AddOffsetsToTxnRequest, response: Any) -> Producer:
-    if not producer.offsets:
-        return producer
+    if not producer.offsets:  # given up meanwhile
+        return attrs.evolve(producer, partitions=tuple(sorted({*producer.partitions, request.partition})))
     return attrs.evolve(producer, groups=tuple(sorted({*producer.groups, producer.offsets[0].group_id})))
 
 
@@ -211,7 +213,7 @@ def _ended(family: Family, producer: Producer, request: EndTxnRequest, response:
     """Be ready for the next transaction: at the epoch that the answer brings, or after asking for one, or as before."""
     if family.ends_with_new_epoch and response.producer_epoch >= 0:
         return producer.ready(response.producer_id, response.producer_epoch)
-    return without_end(producer)
+    return without_end(attrs.evolve(producer, needs_new_epoch=True) if family.bumps_each else producer)
 
 
 SUCCESSES: dict[type, Callable[..., Producer]] = {
@@ -228,7 +230,7 @@ def without_end(producer: Producer) -> Producer:
     if producer.needs_new_epoch:
         return attrs.evolve(producer, is_ended=True)
     after = producer.ready(producer.producer_id, producer.producer_epoch)
-    return attrs.evolve(after, sequences=producer.sequences)
+    return attrs.evolve(after, sequences=producer.sequences, is_in_doubt=producer.is_in_doubt)
 
 
 def produced(family: Family, producer: Producer, number: int, error: Error) -> AfterAnswer:
@@ -261,16 +263,31 @@ def _without(producer: Producer, gone: Batch) -> Producer:
     return left.with_sequences(gone.partition, attrs.evolve(known, following=max(known.following - count, 0)))
 
 
-def broker_lost(producer: Producer, numbers: Collection[int], *, was_called: bool) -> Producer:
+def broker_lost(family: Family, producer: Producer, numbers: Collection[int], *, was_called: bool) -> Producer:
     """Give a connection up: what was sent on it goes again as it is now, a call at once and batches after a pause."""
     batches = tuple(
         attrs.evolve(batch, in_flight=False, backs_off=True) if batch.number in numbers else batch
         for batch in producer.batches
     )
-    call = producer.call
-    if was_called and call is not None:
-        call = attrs.evolve(call, is_sent=False)
-    return attrs.evolve(producer, batches=batches, call=call)
+    producer = attrs.evolve(producer, batches=batches)
+    if was_called and producer.call is not None:
+        return _call_lost(family, producer, producer.call)
+    return producer
+
+
+def _call_lost(family: Family, producer: Producer, call: TransactionalCall) -> Producer:
+    """Send a request again as it was, unless it adds to a transaction that aborts; what was sent may still arrive."""
+    request, name = call.request, type(call.request).__name__
+    producer = attrs.evolve(
+        producer, call=attrs.evolve(call, is_sent=False),
+        is_in_doubt=producer.is_in_doubt or name in family.replaced_after,
+        needs_new_epoch=producer.needs_new_epoch or name in family.bumped_after,
+    )
+    aborts = producer.status is ProducerStatus.ABORTING_TRANSACTION
+    if family.adds_again or not aborts or not isinstance(request, ADDING):
+        return producer
+    added = request.partitions if isinstance(request, AddPartitionsToTxnRequest) else (request.partition,)
+    return attrs.evolve(producer, call=None, partitions=tuple(sorted({*producer.partitions, *added})))
 
 
 def delivery_timed_out(family: Family, producer: Producer) -> Producer:

@@ -53,8 +53,8 @@ def test_a_producer_id_is_asked_for_once_and_again_after_a_pause() -> None:
     assert refused.verdict is AnswerVerdict.RETRY and next_call(NEW, refused.producer) is None
     assert backs_off(refused.producer) and not backs_off(rested(refused.producer))
     assert next_call(NEW, rested(refused.producer)) == ASKED
-    assert next_call(NEW, answers.broker_lost(asked, (), was_called=True)) == ASKED
-    assert next_call(NEW, answers.broker_lost(asked, (), was_called=False)) is None
+    assert next_call(NEW, answers.broker_lost(NEW, asked, (), was_called=True)) == ASKED
+    assert next_call(NEW, answers.broker_lost(NEW, asked, (), was_called=False)) is None
     given = answers.answered(NEW, asked, ASKED, InitProducerIdResponse(Error.NONE, 7, 0))
     assert given.verdict is AnswerVerdict.DONE and next_call(NEW, given.producer) is None
     assert [request.transactional_id for _, request in next_produces(NEW, given.producer, 5)] == [None]
@@ -85,7 +85,7 @@ def test_what_is_answered_is_acknowledged_once(error: Error) -> None:
 def test_what_was_on_a_lost_connection_goes_again_as_it_was_one_after_the_other() -> None:
     """After a pause, with the sequences that it had; others are not held up."""
     producer, first = dispatched(written("T-0 a", "T-0 b", "T-1 c"))
-    lost = answers.broker_lost(producer, (1, 2), was_called=False)
+    lost = answers.broker_lost(NEW, producer, (1, 2), was_called=False)
     assert dispatched(lost)[1] == {}
     producer, again = dispatched(rested(lost))
     assert again == {1: first[1]}
@@ -119,7 +119,7 @@ def test_another_partition_stays_in_its_epoch_until_nothing_of_it_is_left() -> N
     producer, _ = dispatched(written("T-0 a", "T-1 b"))
     producer = begun_again(NEW, written("T-1 c", producer=producer), "T-0")
     assert dispatched(producer)[1] == {}
-    lost = rested(answers.broker_lost(producer, (2,), was_called=False))
+    lost = rested(answers.broker_lost(NEW, producer, (2,), was_called=False))
     producer, requests = dispatched(lost)
     assert said(requests) == {2: ("T-1", 0, 0)}
     producer = produced(NEW, producer, 2, Error.NONE).producer

@@ -81,7 +81,8 @@ def test_families_differ_in_what_their_versions_of_requests_mean() -> None:
     assert {name: (family.adds_partitions, family.ends_with_new_epoch, family.bumps_epoch)
             for name, family in FAMILIES.items()} == {
         "tv2": (False, True, True), "java39": (True, False, True), "java35": (True, False, True),
-        "rdkafka": (True, False, True), "aiokafka": (True, False, False), "java23": (True, False, False),
+        **dict.fromkeys(("rdkafka", "rdkafka-end", "rdkafka-all", "rdkafka-bump", "rdkafka-each"), (True, False, True)),
+        "aiokafka": (True, False, False), "java23": (True, False, False),
     }
 
 
@@ -139,7 +140,7 @@ def test_retried_batch_keeps_its_sequence_and_those_behind_it_wait() -> None:
     assert producer.batches[0] == Batch(1, "T-0", ("a",), 0, 0, in_flight=False, backs_off=True)
     waiting = client.send(producer, "T-0", "d", adds_partitions=True)
     assert next_produces(JAVA, waiting, 5) == () and backs_off(producer)
-    both = answers.broker_lost(producer, [1, 2], was_called=False)
+    both = answers.broker_lost(JAVA, producer, [1, 2], was_called=False)
     assert [batch.in_flight for batch in both.batches] == [False, False, True]
     ready = rested(both)
     assert not backs_off(ready)
@@ -176,8 +177,8 @@ def test_call_is_sent_once_and_again_as_it_was() -> None:
         again = answered(JAVA, under_way, end, requests.EndTxnResponse(error)).producer
         assert next_call(JAVA, again) is None and backs_off(again)
         assert next_call(JAVA, rested(again)) is end
-    assert next_call(JAVA, answers.broker_lost(under_way, (), was_called=True)) is end
-    assert next_call(JAVA, answers.broker_lost(under_way, (), was_called=False)) is None
+    assert next_call(JAVA, answers.broker_lost(JAVA, under_way, (), was_called=True)) is end
+    assert next_call(JAVA, answers.broker_lost(JAVA, under_way, (), was_called=False)) is None
     dead = answered(JAVA, under_way, end, requests.EndTxnResponse(E.PRODUCER_FENCED))
     assert (dead.producer.call, dead.error) == (None, E.PRODUCER_FENCED)
 
@@ -278,7 +279,7 @@ def test_refused_batch_moves_those_behind_it_down() -> None:
     assert waits.verdict is AnswerVerdict.RETRY
     middle = produced(JAVA, producer, 3, E.TRANSACTION_ABORTABLE).producer
     assert sequences(middle) == [("T-0", 0), ("T-1", 0), ("T-0", 3)]
-    waiting = answers.broker_lost(producer, [1, 2, 3, 4], was_called=False)
+    waiting = answers.broker_lost(JAVA, producer, [1, 2, 3, 4], was_called=False)
     moved = produced(JAVA, waiting, 3, E.TRANSACTION_ABORTABLE).producer
     assert sequences(moved) == [("T-0", 0), ("T-1", 0), ("T-0", 2)]
     first = produced(JAVA, waiting, 1, E.TRANSACTION_ABORTABLE).producer

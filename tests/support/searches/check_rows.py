@@ -140,6 +140,8 @@ class Exhibit:
 GET_PID = "EventuallyAllClientsGetPid"
 SHRINK = "1,RequestTimeout=0"
 """One timer, and not of a client: the leader that takes a follower out of the ISR."""
+OF_CLIENTS = "1,b1.RequestTimeout=0"
+"""One timer, and not of the broker: markers are not sent again."""
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779, reduce="all"),
     Exhibit("rp-02-diverging-tails", "FollowerLogMatches", 23, 18_315_713, {"producers": 1}, faults="crash=1",
@@ -162,6 +164,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("pc-06-replayed-twice", "ReaderView", 17, 46_378, reduce="all", is_large=True),
     Exhibit("pc-07-first-read-only", "ReaderView", 26, 663_270, reduce="all", is_large=True),
     Exhibit("late-end", "MarkerAttribution", 20, 67_999),
+    Exhibit("late-end-rdkafka", "MarkerAttribution", 22, 315_124),
+    Exhibit("late-offsets-rdkafka", "MarkerAttribution", 28, 568_075, timers=OF_CLIENTS),
     Exhibit("hanging-transaction", "NoHangingTransaction", 14, 11_530),
     Exhibit("late-batch-joins", "AcknowledgedOutcome", 26, 103_322, is_large=True),
     Exhibit("late-marker", "MarkerAttribution", 22, 4_870),
