@@ -79,6 +79,15 @@ def test_one_time_out_costs_a_producer(client: str, in_doubt: int, needlessly: i
         assert violated["length"] - 1 == steps
 
 
+@pytest.mark.parametrize(("client", "steps"), [("rdkafka-bump", None), ("rdkafka-each", 35)])
+def test_a_late_init_producer_id_may_cost_a_producer(client: str, steps: int | None, tmp_path: Path) -> None:
+    """After two time-outs: an EndTxn that was carried out is asked again, and is INVALID_TXN_STATE by then."""
+    wrong_state = 'c1.producer.last_error == "INVALID_TXN_STATE" and len(c1.acknowledged) == 2'
+    done = call("check", ROW, "--set", f"client={client}", "--timers", TWICE, "--faults", "none", "--invariant",
+                f"not ({wrong_state})", "--out", tmp_path, "--json")
+    assert [one["length"] - 1 for one in done.json["violated"]] == ([] if steps is None else [steps])
+
+
 @pytest.mark.parametrize("client", ["rdkafka", "rdkafka-bump"])
 def test_an_abort_of_librdkafka_after_a_time_out_may_be_refused_for_good(client: str, tmp_path: Path) -> None:
     """Its EndTxn comes before the partitions are added; other clients ask for these again first."""

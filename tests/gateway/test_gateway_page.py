@@ -35,11 +35,11 @@ def ranges(release: str) -> Iterator[tuple[str, str]]:
 
 
 def written(first: int, last: int) -> str:
-    return f"{first} to {last}" if first < last else str(first)
+    return f"{first}-{last}" if first < last else str(first)
 
 
 def changes(versions: str) -> dict[str, str]:
-    """Return the versions of an API by the release that begins to offer them, from `0, 0 to 1 from 3.7.2`."""
+    """Return the versions of an API by the release that begins to offer them, from `0, 0-1 from 3.7.2`."""
     pairs = (row.split(" from ") for row in versions.split(", "))
     return {since[0] if since else next(iter(RELEASES)): each for each, *since in pairs}
 
