@@ -29,9 +29,13 @@ class BrokerChange:
     title: str
     coordinator: Decisions = SAME
     leader: Decisions = SAME
+    arguments: Mapping[str, Mapping[str, Any]] = FrozenMap()
+    """What the version's own decisions of the coordinator are given besides, by their names."""
 
     def of(self, version: BrokerVersion, name: str) -> BrokerVersion:
-        return version.changed(f"{version.name}/{name}", self.coordinator, self.leader)
+        """Return a version with the change in it."""
+        own = {field: partial(getattr(version.coordinator, field), **given) for field, given in self.arguments.items()}
+        return version.changed(f"{version.name}/{name}", {**own, **self.coordinator}, self.leader)
 
 
 def check_marker_once(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
@@ -77,7 +81,7 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
     ),
     "told-fenced": BrokerChange(
         "EndTxn after a time-out is told PRODUCER_FENCED: a mend of KAFKA-20785 that no release has",
-        {"end_txn_bumping": partial(end_txn.end_txn_bumping, keeps_last=True, other_end=Error.PRODUCER_FENCED)},
+        arguments={"end_txn_bumping": {"other_end": Error.PRODUCER_FENCED}},
     ),
     "fenced-first": BrokerChange(
         "EndTxn of an empty transaction is told PRODUCER_FENCED while markers of the one before are under way "
