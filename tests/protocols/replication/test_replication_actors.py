@@ -38,10 +38,13 @@ BUDGETS: dict[str, tuple[str, Faults]] = {
 }
 FOUND = {
     "rp-01-truncate-to-high-watermark": 20, "rp-02-diverging-tails": 330, "rp-03-unknown-epoch": 80,
-    "rp-04-fast-failover": 30, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300, "rp-10-unseen-member": 30,
+    "rp-04-fast-failover": 30, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300,
+    "rp-08-stale-high-watermark": 1460, "rp-10-unseen-member": 30,
+    "rp-12-any-broker-epoch": 20, "rp-14-counts-diverging": 50,
+    "rp-14-raises-first": 10,
 }
 """Random runs within which each exhibit is found."""
-SEEDS_LEFT_OUT = {"rp-02-diverging-tails": 300, "rp-06-first-try": 255}
+SEEDS_LEFT_OUT = {"rp-02-diverging-tails": 300, "rp-06-first-try": 255, "rp-08-stale-high-watermark": 1440}
 """Of those that are not found soon, how many of these runs are not made: none of them shows anything."""
 
 
