@@ -22,7 +22,7 @@ from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.replication.versions import DEPARTURES, VERSIONS
+from kafka_proto.replication.versions import CHANGES, DEPARTURES, VERSIONS
 
 SIZES = {"replicas": 3, "producers": 1, "consumers": 1, "records": 2, "polls": 2, "elections": 2, "fencings": 1}
 EVERYBODY = ("r1", "r2", "r3")
@@ -237,3 +237,17 @@ def test_refusal_is_of_the_proposal_that_it_names() -> None:
 def test_epoch_end_of_an_unknown_epoch_is_nothing() -> None:
     """A leader whose log starts above the epoch asked for has nothing of it."""
     assert truncation.largest_epoch((ReplicaEntry(3, "a"),), 2) == EpochEnd(-1, 0)
+
+
+@pytest.mark.parametrize(("change", "follows", "keeps"), [
+    ("", 1, False), ("same-leader", 1, True), ("same-leader", 2, True), ("no-missed-epoch", 1, True),
+    ("no-missed-epoch", 2, False),
+])
+def test_follower_of_the_same_leader_keeps_its_log_unless_it_missed(change: str, follows: int, keeps: bool) -> None:
+    """RP-09 (KAFKA-7164): a follower in epoch 0 keeps its log after a missed epoch, too; its mend asks the leader."""
+    k = Replica("r2", departed(VERSIONS["kip-320"], CHANGES["kip-320"], change))
+    s = ReplicaState(log=(ReplicaEntry(0, "a"),), leader="r1", leader_epoch=0, active=True)
+    isr = frozenset(("r1", "r2"))
+    announced = messages.LeaderAndIsrRequest("r1", follows, isr, 1, 0, source="controller", dest="r2")
+    (sent,) = partition.obey(k, s, announced).sent
+    assert isinstance(sent, messages.FetchRequest if keeps else messages.OffsetsForLeaderEpochRequest)
