@@ -33,7 +33,7 @@ from kafka_proto.replication.replica import PartitionReplica
 from kafka_proto.replication.replica_state import Replica, ReplicaState, ReplicaVersion
 from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.versions import COUNTS, DEPARTURES
+from kafka_proto.replication.versions import CHANGES, COUNTS, DEPARTURES, of_spec
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
 ACKS = {"all": ("all",), "1": ("1",), "mixed": ("1", "all")}
@@ -45,6 +45,7 @@ def build(
 ) -> Model:
     """Build the actors of a version at a size."""
     rules = departed(version, DEPARTURES, COUNTS[settings.get("counts", "potential-isr")])
+    rules = departed(rules, CHANGES.get(version.name, ()), settings.get("change", ""))
     names = replicas(sizes["replicas"])
     constants = [
         Replica(name, rules, sizes["min-insync-replicas"], settings["flush"] == "each") for name in names
@@ -57,7 +58,7 @@ def build(
         *(PartitionProducer(name, names, sizes["records"], acks) for name in producers),
         *(PartitionConsumer(name, names, sizes["polls"]) for name in consumers),
         *(PartitionReplica(k, names) for k in constants),
-        Controller(names, sizes["elections"], sizes["fencings"], unclean),
+        Controller(names, sizes["elections"], sizes["fencings"], unclean, rules.are_eligible),
     ]
     known = ReplicaNames(tuple(constants), producers, consumers, partial(crashes, faults))
     return Model(
@@ -87,11 +88,14 @@ def held_against(
     version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
 ) -> Callable[[], Refinement] | None:
     """Return what builds the refinement, or None if there is no refinement: docs/reference/limits.md says why."""
+    changed = filter(None, settings.get("change", "").split(","))
     if settings["flush"] != "each" or settings["election"] != "clean":
+        return None
+    if not {change.id for change in of_spec(version)}.issuperset(changed):
         return None
     if version == "async-isr":
         return partial(async_isr_refinement, sizes, settings)
-    return partial(refinement, version, sizes, faults) if version in SPECS else None
+    return partial(refinement, version, sizes, settings, faults) if version in SPECS else None
 
 
 def crashes(faults: Faults, view: View) -> int:

@@ -13,7 +13,7 @@ import attrs
 from harness.model import Actor, Kind, Message, Turn
 from kafka_proto.replication import quorum
 from kafka_proto.replication.messages import AlterPartitionRequest, BrokerRegistrationRequest, LeaderAndIsrResponse
-from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.quorum import Eligible, Quorum
 
 CONTROLLER = "controller"
 
@@ -36,9 +36,12 @@ class Controller(Actor[ControllerState]):
 
     name = CONTROLLER
 
-    def __init__(self, replicas: tuple[str, ...], elections: int, fencings: int, unclean: bool) -> None:
+    def __init__(
+        self, replicas: tuple[str, ...], elections: int, fencings: int, unclean: bool, are_eligible: Eligible,
+    ) -> None:
         self.replicas = replicas
         self.unclean = unclean
+        self.are_eligible = are_eligible
         self.initial = ControllerState(quorum.initial(replicas), elections, fencings)
 
     def step(self, local: ControllerState) -> Iterable[Turn[ControllerState]]:
@@ -77,7 +80,7 @@ class Controller(Actor[ControllerState]):
                     known = quorum.announcement(after, self.name, message.source)
                     yield Turn(action, who, attrs.evolve(local, partition=after), (known,))
             case AlterPartitionRequest():
-                after, answer = quorum.alter(q, message)
+                after, answer = quorum.alter(q, message, self.are_eligible)
                 yield Turn(action, who, attrs.evolve(local, partition=after), (answer,))
             case LeaderAndIsrResponse():
                 yield Turn(action, who, attrs.evolve(local, partition=quorum.acknowledged(q, message)))

@@ -39,6 +39,18 @@ def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsrRe
     return look_up(k, attrs.evolve(s, becoming=announced, cut=len(s.log)), announced)
 
 
+def ask_unless_same_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
+    """RP-09 (KAFKA-7164): ask, unless the leader is the one that was followed already."""
+    same = s.active and announced.leader == s.leader
+    return keep_log(k, s, announced) if same else ask_where_to_truncate(k, s, announced)
+
+
+def ask_unless_next_epoch(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
+    """Kafka since KAFKA-7164: ask, unless that leader goes on in the next epoch."""
+    next_epoch = announced.leader_epoch == s.leader_epoch + 1
+    return ask_unless_same_leader(k, s, announced) if next_epoch else ask_where_to_truncate(k, s, announced)
+
+
 def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest, offset: int) -> ReplicaOutcome:
     """Cut the log to an offset, where it is longer, and follow."""
     end_offset = min(offset, len(s.log))
@@ -110,7 +122,7 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
     if response.error is Error.DIVERGING_EPOCH:
         assert response.diverging_epoch is not None
         cut, _ = truncation.narrowed(s.log, response.diverging_epoch)
-        after = truncated(s, cut)
+        after = k.version.truncate_as_told(s, response, cut)
         return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
     if response.error is not Error.NONE:
         return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
@@ -121,6 +133,17 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Replica
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
     flush = k.flushes_each and entries is not s.log
     return then(ReplicaOutcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
+
+
+def truncate_as_told(s: ReplicaState, response: FetchResponse, end_offset: int) -> ReplicaState:
+    """Cut the log to where the leader's answer says."""
+    return truncated(s, end_offset)
+
+
+def raise_before_truncating(s: ReplicaState, response: FetchResponse, end_offset: int) -> ReplicaState:
+    """RP-14 (KAFKA-14704): take the leader's high watermark over first; cut the log when told so again."""
+    raised = hw.after_fetch(response.high_watermark, len(s.log))
+    return attrs.evolve(s, high_watermark=raised) if raised > s.high_watermark else truncated(s, end_offset)
 
 
 def is_awaited(s: ReplicaState, response: Response) -> bool:

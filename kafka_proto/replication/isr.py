@@ -34,6 +34,16 @@ def may_expand_in_epoch(end_offset: int, high_watermark: int, leader_log: AnyLog
     return end_offset >= high_watermark and is_in_current_epoch(high_watermark, leader_log, leader_epoch)
 
 
+def may_expand_at_epoch_start(end_offset: int, high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:
+    """Kafka since KAFKA-7128: say the same; the replica holds all records of earlier epochs."""
+    return end_offset >= max(high_watermark, epoch_start(leader_log, leader_epoch))
+
+
+def epoch_start(leader_log: AnyLog, leader_epoch: int) -> int:
+    """Return the offset from which on a leader's log is of its own epoch."""
+    return next((at for at, record in enumerate(leader_log) if record.epoch >= leader_epoch), len(leader_log))
+
+
 def is_caught_up(end_offset: int, leader_end_offset: int, follower_end_offset: int) -> bool:
     """Say whether leader and follower both hold the record below `end_offset` (`IsFollowerCaughtUp`)."""
     return end_offset <= leader_end_offset and end_offset <= follower_end_offset

@@ -72,7 +72,9 @@ def answer(k: Replica, s: ReplicaState, request: Request) -> tuple[Follower | No
 
     KIP-320 fences: a follower in an older epoch is refused, one in a newer epoch waits until that is known here.
     """
-    fenced = k.version.fences and request.current_leader_epoch != s.leader_epoch
+    is_fetch = isinstance(request, messages.FetchRequest)
+    fences = k.version.fences if is_fetch else k.version.fences_look_ups
+    fenced = fences and request.current_leader_epoch != s.leader_epoch
     if fenced and request.current_leader_epoch > s.leader_epoch:
         return None, None
     error = Error.FENCED_LEADER_EPOCH if fenced else Error.NONE
@@ -105,6 +107,12 @@ def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: messages.F
         return answer_fetch(k, s, fetch)
     answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
     return None, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
+
+
+def answer_fetch_counting_diverging(k: Replica, s: ReplicaState, fetch: messages.FetchRequest) -> Fetched:
+    """RP-14 (KAFKA-13141): as above, but hear the end offset of a follower that has to truncate, too."""
+    heard, answer = answer_fetch_unless_diverging(k, s, fetch)
+    return heard or Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation), answer
 
 
 def more_gone(s: ReplicaState, fetch: messages.FetchRequest) -> Chunks[ReplicaEntry] | None:

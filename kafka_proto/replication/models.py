@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
+from harness.model import Departure, Faults, Model, ModelSpec, Network, Setting, Size
 from harness.model.spec import chosen, processes, reasons
 from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.properties import CHECKED, properties
@@ -15,7 +15,7 @@ from kafka_proto.replication.replica_state import ReplicaVersion
 from kafka_proto.replication.specs import async_isr
 from kafka_proto.replication.specs.by_version import SPECS, VersionSpec
 from kafka_proto.replication.specs.names import initial, names, spec_variables
-from kafka_proto.replication.versions import ASYNC_ISR, VERSIONS
+from kafka_proto.replication.versions import ASYNC_ISR, CHANGES, VERSIONS, of_spec
 
 SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
@@ -34,6 +34,12 @@ ASYNC_ISR_SIZES = {
     "max-version": Size(2, minimum=0, maximum=6, doc="constraint: the last version of the controller's ISR"),
     "max-offset": Size(1, maximum=6, doc="constraint: the last offset of any replica"),
 }
+
+
+def changes(known: tuple[Departure, ...]) -> Mapping[str, Setting]:
+    """Return the setting that replaces decisions of a version, if it has departures."""
+    doc = "what is done otherwise: " + "; ".join(f"{change.id}, {change.title}" for change in known)
+    return {"change": Setting(tuple(change.id for change in known), several=True, doc=doc)} if known else {}
 
 
 def beyond(extensions: Mapping[str, str]) -> Setting:
@@ -66,7 +72,9 @@ def build_actors(version: ReplicaVersion, *wanted: Any) -> Model:
 
 def actor_model(version: ReplicaVersion) -> ModelSpec:
     """Return the model of a version's actors."""
-    settings = {**ACTOR_SETTINGS, **COUNTS} if version is ASYNC_ISR else ACTOR_SETTINGS
+    settings = {
+        **ACTOR_SETTINGS, **(COUNTS if version is ASYNC_ISR else {}), **changes(CHANGES.get(version.name, ())),
+    }
     return ModelSpec(
         f"replication/{version.name}/actors", f"{version.title}, as actors on a faulty network",
         partial(build_actors, version), ACTOR_SIZES, settings, ("bag", "fifo"), may_fault=True,
@@ -102,7 +110,8 @@ def build_async_isr(
 
 MODELS: tuple[ModelSpec, ...] = (
     *(ModelSpec(f"replication/{version}", spec.title, partial(build, version, spec), SIZES,
-                {**SETTINGS, "extend": beyond(reasons(ACTIONS[version]))}) for version, spec in SPECS.items()),
+                {**SETTINGS, **changes(of_spec(version)), "extend": beyond(reasons(ACTIONS[version]))})
+      for version, spec in SPECS.items()),
     ModelSpec(
         "replication/async-isr", "ISR changes proposed to the controller (KIP-497)",
         build_async_isr, ASYNC_ISR_SIZES,

@@ -6,7 +6,7 @@ leader is announced in a new leader epoch; a change of the ISR that a leader pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -90,9 +90,25 @@ def register(q: Quorum, replica: str, broker_epoch: int) -> Quorum:
     return attrs.evolve(q, entered=q.entered.set(replica, broker_epoch)) if replica in q.isr else q
 
 
-def alter(q: Quorum, proposal: messages.AlterPartitionRequest) -> tuple[Quorum, messages.AlterPartitionResponse]:
+def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
+    """KIP-903: say whether the members are meant as they are now, not as they were before they were started again."""
+    return all(broker_epoch == q.broker_epochs[replica] for replica, broker_epoch in broker_epochs.items())
+
+
+def are_anybody(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
+    """RP-12: whoever is proposed is taken, whatever became of it."""
+    return True
+
+
+Eligible = Callable[[Quorum, FrozenMap[str, int]], bool]
+"""Whether the members of a proposed ISR, each in its broker epoch, may be in it."""
+
+
+def alter(
+    q: Quorum, proposal: messages.AlterPartitionRequest, eligible: Eligible = are_eligible
+) -> tuple[Quorum, messages.AlterPartitionResponse]:
     """Take a leader's proposal, or say why not (`ControllerHandleRequest`); either way say what holds now."""
-    error = why_not(q, proposal)
+    error = why_not(q, proposal, eligible)
     if error is Error.NONE:
         q = attrs.evolve(
             q, isr=proposal.new_isr, partition_epoch=q.partition_epoch + 1,
@@ -106,21 +122,16 @@ def alter(q: Quorum, proposal: messages.AlterPartitionRequest) -> tuple[Quorum, 
     )
 
 
-def why_not(q: Quorum, proposal: messages.AlterPartitionRequest) -> Error:
+def why_not(q: Quorum, proposal: messages.AlterPartitionRequest, eligible: Eligible) -> Error:
     """Say why a proposal is refused, or `NONE`."""
     leader = proposal.source
     if not leadership.is_true_leader(leader, leader, proposal.leader_epoch, q.leader, q.leader_epoch):
         return Error.FENCED_LEADER_EPOCH
     if proposal.partition_epoch != q.partition_epoch:
         return Error.INVALID_UPDATE_VERSION
-    if not are_eligible(q, proposal.broker_epochs):
+    if not eligible(q, proposal.broker_epochs):
         return Error.INELIGIBLE_REPLICA
     return Error.NONE
-
-
-def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
-    """KIP-903: say whether the members are meant as they are now, not as they were before they were started again."""
-    return all(broker_epoch == q.broker_epochs[replica] for replica, broker_epoch in broker_epochs.items())
 
 
 def acknowledged(q: Quorum, response: messages.LeaderAndIsrResponse) -> Quorum:

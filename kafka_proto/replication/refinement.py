@@ -33,7 +33,7 @@ from kafka_proto.replication.specs import async_isr
 from kafka_proto.replication.specs.async_isr import LEADER, NEXT, AsyncIsrNames, IsrMessage
 from kafka_proto.replication.specs.by_version import SPECS
 from kafka_proto.replication.specs.names import ReplicationNames, initial, replicas
-from kafka_proto.replication.versions import AS_WRITTEN, COUNTS, DEPARTURES
+from kafka_proto.replication.versions import AS_WRITTEN, COUNTS, DEPARTURES, of_spec
 
 
 @attrs.frozen
@@ -163,11 +163,11 @@ def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
     return sizes["elections"] + 2 * sizes["fencings"] + 2 * crashes
 
 
-def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refinement:
+def refinement(version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults) -> Refinement:
     """Return the spec of a version's actors at a size, its bounds lifted, its extensions on, and the mapping to it."""
     names = ReplicationNames(
         replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
-        departed(AS_WRITTEN, DEPARTURES, "S8,S10"),
+        departed(AS_WRITTEN, (*DEPARTURES, *of_spec(version)), f"S8,S10,{settings.get('change', '')}"),
     )
     next_state = (*SPECS[version].next_state, *ACTIONS[version])
     model = Model(

@@ -16,6 +16,7 @@ from kafka_proto.errors import Error
 from kafka_proto.log.chunks import UNTOLD, Chunks, LogStart, gone
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import messages
+from kafka_proto.replication.quorum import Eligible
 from kafka_proto.replication.records import NIL, AnyLog, EntryLog, Isr
 from kafka_proto.replication.truncation import EpochEnd
 
@@ -40,11 +41,17 @@ class ReplicaVersion:
     """Where the leader's log leaves an epoch, None if that cannot be told."""
     answer_fetch: Callable[[Replica, ReplicaState, messages.FetchRequest], Fetched]
     fences: bool = False
-    """Whether fetches and look-ups are answered in the epoch of the leader only."""
+    """Whether fetches are answered in the epoch of the leader only."""
+    fences_look_ups: bool = False
+    """Whether look-ups are."""
+    truncate_as_told: Callable[[ReplicaState, messages.FetchResponse, int], ReplicaState]
+    """A fetch is answered with where to truncate: the follower's state after that."""
     may_expand: Callable[[int, int, AnyLog, int], bool]
     """Whether a follower may be let into the ISR, by its end offset, and what its leader holds."""
     counted: Callable[[Isr, Isr], Isr]
     """The members that the high watermark is about, from the ISR and the proposed one."""
+    are_eligible: Eligible
+    """Whether the controller may take the members of a proposed ISR."""
 
 
 @attrs.frozen

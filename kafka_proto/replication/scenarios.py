@@ -77,10 +77,34 @@ EXHIBITS: tuple[Scenario, ...] = (
         network="fifo", checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
     ),
     *exhibit(
+        "rp-08-stale-high-watermark", "a follower enters the ISR by a stale high watermark (KAFKA-7128)", "kip-320",
+        {"replicas": 3, "fencings": 2}, {"change": "stale-high-watermark"}, "StrongIsr", 45, 2000, network="fifo",
+        twin={"change": "epoch-start"}, witnesses=("HighWatermarkRises", "IsrExpands"),
+        checked=Checked(
+            "replication/kip-320", "StrongIsr", {"replicas": 3, "log-size": 1, "max-records": 1},
+            {"change": "stale-high-watermark"}, symmetry=True,
+        ),
+    ),
+    *exhibit(
         "rp-10-unseen-member", "a proposed member does not count yet (KIP-497, KAFKA-8836)", "async-isr",
         {"replicas": 3, "fencings": 1, "records": 2}, {"counts": "isr"}, "StrongIsr", 45, 300,
         twin={"counts": "potential-isr"}, witnesses=("HighWatermarkRises", "IsrExpands"),
         checked=Checked("replication/async-isr", "ValidHighWatermark", {}, {"counts": "isr"}),
+    ),
+    *exhibit(
+        "rp-12-any-broker-epoch", "a replica that lost its log meanwhile enters the ISR (KIP-903)", "kip-320",
+        {"fencings": 1}, {"flush": "lazy", "change": "any-broker-epoch"}, "IsrEligibility", 45, 400,
+        twin={"change": ""}, faults=Faults(crash=1, targets=("r2",)), witnesses=("HighWatermarkRises", "IsrExpands"),
+    ),
+    *exhibit(
+        "rp-14-counts-diverging", "a follower whose log diverges counts (KAFKA-13141)", "truncation-on-fetch",
+        {"elections": 1, "producers": 2}, {"acks": "1", "change": "counts-diverging"}, "StrongIsr", 45, 400,
+        twin={"change": ""},
+    ),
+    *exhibit(
+        "rp-14-raises-first", "a follower's high watermark rises before truncation (KAFKA-14704)",
+        "truncation-on-fetch", {"elections": 1, "fencings": 1, "producers": 2},
+        {"acks": "1", "change": "raises-first"}, "LogMatching", 45, 400, twin={"change": ""},
     ),
 )
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from harness.model import View
 from harness.model.spec import Change, action, each
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import isr
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kafka_replication import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
@@ -44,7 +43,7 @@ def fenced_leader_expand_isr(k: ReplicationNames, view: View, leader: str, follo
     end = followed_end(view, leader, follower)
     if end is None:
         return
-    if isr.may_expand_in_epoch(end, hw_of(view, leader), log_of(view, leader), epoch_of(view, leader)):
+    if k.version.may_expand(end, hw_of(view, leader), log_of(view, leader), epoch_of(view, leader)):
         yield base.expand_to(leader, isr_of(view, leader), follower)
 
 
@@ -90,7 +89,7 @@ def fenced_become_follower_and_truncate(
         return
     if not base.presumes_leadership(view, leader):
         return
-    if epoch_of(view, leader) != request.leader_epoch:
+    if k.version.fences_look_ups and epoch_of(view, leader) != request.leader_epoch:
         return
     yield base.follow_from(view, replica, request, first_non_matching_offset(view, leader, replica))
 

@@ -16,7 +16,7 @@ import attrs
 from harness.model import FrozenMap, Model, State, Value, View, departed, slot
 from harness.model.spec import Index
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
-from kafka_proto.replication.versions import AS_WRITTEN, DEPARTURES, BaseVersion
+from kafka_proto.replication.versions import AS_WRITTEN, DEPARTURES, BaseVersion, of_spec
 
 NOBODY = "NONE"
 """The string by which the spec says that nobody leads. In slots it is None."""
@@ -44,7 +44,7 @@ def names(sizes: Mapping[str, int], settings: Mapping[str, str]) -> ReplicationN
     """Return the constants for the given sizes: replicas r1.., and the repairs that the settings name."""
     return ReplicationNames(
         replicas(sizes["replicas"]), sizes["log-size"], sizes["max-records"], sizes["max-leader-epoch"],
-        departed(AS_WRITTEN, DEPARTURES, settings["repair"]),
+        departed(AS_WRITTEN, (*DEPARTURES, *of_spec("kip-320")), f"{settings['repair']},{settings.get('change', '')}"),
     )
 
 

@@ -22,7 +22,7 @@ from kafka_proto.replication.records import ReplicaEntry
 from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.replication.versions import DEPARTURES, VERSIONS
+from kafka_proto.replication.versions import CHANGES, DEPARTURES, VERSIONS
 
 SIZES = {"replicas": 3, "producers": 1, "consumers": 1, "records": 2, "polls": 2, "elections": 2, "fencings": 1}
 EVERYBODY = ("r1", "r2", "r3")
@@ -38,10 +38,13 @@ BUDGETS: dict[str, tuple[str, Faults]] = {
 }
 FOUND = {
     "rp-01-truncate-to-high-watermark": 20, "rp-02-diverging-tails": 330, "rp-03-unknown-epoch": 80,
-    "rp-04-fast-failover": 30, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300, "rp-10-unseen-member": 30,
+    "rp-04-fast-failover": 30, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300,
+    "rp-08-stale-high-watermark": 1460, "rp-10-unseen-member": 30,
+    "rp-12-any-broker-epoch": 20, "rp-14-counts-diverging": 50,
+    "rp-14-raises-first": 10,
 }
 """Random runs within which each exhibit is found."""
-SEEDS_LEFT_OUT = {"rp-02-diverging-tails": 300, "rp-06-first-try": 255}
+SEEDS_LEFT_OUT = {"rp-02-diverging-tails": 300, "rp-06-first-try": 255, "rp-08-stale-high-watermark": 1440}
 """Of those that are not found soon, how many of these runs are not made: none of them shows anything."""
 
 
@@ -234,3 +237,17 @@ def test_refusal_is_of_the_proposal_that_it_names() -> None:
 def test_epoch_end_of_an_unknown_epoch_is_nothing() -> None:
     """A leader whose log starts above the epoch asked for has nothing of it."""
     assert truncation.largest_epoch((ReplicaEntry(3, "a"),), 2) == EpochEnd(-1, 0)
+
+
+@pytest.mark.parametrize(("change", "follows", "keeps"), [
+    ("", 1, False), ("same-leader", 1, True), ("same-leader", 2, True), ("no-missed-epoch", 1, True),
+    ("no-missed-epoch", 2, False),
+])
+def test_follower_of_the_same_leader_keeps_its_log_unless_it_missed(change: str, follows: int, keeps: bool) -> None:
+    """RP-09 (KAFKA-7164): a follower in epoch 0 keeps its log after a missed epoch, too; its mend asks the leader."""
+    k = Replica("r2", departed(VERSIONS["kip-320"], CHANGES["kip-320"], change))
+    s = ReplicaState(log=(ReplicaEntry(0, "a"),), leader="r1", leader_epoch=0, active=True)
+    isr = frozenset(("r1", "r2"))
+    announced = messages.LeaderAndIsrRequest("r1", follows, isr, 1, 0, source="controller", dest="r2")
+    (sent,) = partition.obey(k, s, announced).sent
+    assert isinstance(sent, messages.FetchRequest if keeps else messages.OffsetsForLeaderEpochRequest)

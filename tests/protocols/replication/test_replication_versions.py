@@ -226,3 +226,13 @@ def test_truncate_once_cuts_as_the_actors_do() -> None:
     ]
     assert ends == [[2], [1]]
     assert truncation.narrowed(view["replicaLog[r2][records]"], truncation.EpochEnd(1, 3)) == (2, False)
+
+
+@pytest.mark.parametrize(("change", "size", "violates", "steps"), [
+    ("unfenced-look-up", (), "WeakIsr", 14),
+    ("stale-high-watermark", ("--size=log-size=1", "--size=max-records=1"), "StrongIsr", 11),
+])
+def test_change_of_kip_320_is_found_in_its_spec(change: str, size: tuple[str, ...], violates: str, steps: int) -> None:
+    """RP-07 and RP-08: a search of the spec in which the decision is replaced violates what the published one keeps."""
+    done = call("check", "replication/kip-320", "--size=replicas=3", *size, "--symmetry", f"--set=change={change}")
+    assert done.code == 1 and f"{violates} is violated after {steps} steps" in " ".join(done.out.split())
