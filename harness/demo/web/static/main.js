@@ -75,12 +75,12 @@ window.addEventListener("pageshow", (event) => event.persisted && begin());
 window.addEventListener("hashchange", takeFragment);
 strip(document.getElementById("deed"), false);
 
-/** Focus what a selector finds, as soon as it is drawn. */
-function focus(find, frames = 20) {
-  requestAnimationFrame(() => {
+/** Focus what a selector finds, as soon as it is drawn: within two seconds, however slow frames are. */
+function focus(find, until = performance.now() + 2000) {
+  requestAnimationFrame((now) => {
     const found = document.documentElement.dataset.drawn && document.querySelector(find);
     if (found) found.focus();
-    else if (frames) focus(find, frames - 1);
+    else if (now < until) focus(find, until);
   });
 }
 
