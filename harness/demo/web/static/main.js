@@ -151,7 +151,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !store.session) return;
   if (document.getElementById("dialog").open) return;
   const { target } = event;
-  if (target.matches("input:not([type=checkbox]), select, textarea")) {
+  // A field of a dialog that was closed just now may still have the focus.
+  if (target.matches("input:not([type=checkbox]), select, textarea") && !target.closest("#dialog")) {
     if (event.key === "Escape") target.blur();
     return;
   }
