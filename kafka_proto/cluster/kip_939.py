@@ -6,7 +6,7 @@ A producer takes part in two-phase commits (KIP-939). The version is `KIP_939` o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 
 import attrs
@@ -64,7 +64,7 @@ CHANGES = FrozenMap({
     ),
     "add-fenced": BrokerChange(
         "who adds partitions to a transaction that was kept is told PRODUCER_FENCED",
-        {"add_partitions": partial(keep_prepared.add_partitions, refusal=Error.PRODUCER_FENCED)},
+        arguments={"add_partitions": {"refusal": Error.PRODUCER_FENCED}},
     ),
     "times-out": BrokerChange(
         "a transaction of a two-phase commit has a time-out", {"times_out": times_out_always},
