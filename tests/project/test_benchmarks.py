@@ -65,6 +65,18 @@ def test_exhibits_are_found_by_each_strategy() -> None:
     assert "| pc-01-leaked-ledger | NoLeak | 7: 31 → 9 | 3: 47 → 9 | 1: 27 → 9 | 9 |" in done.stdout
 
 
+def test_isolation_runs_find_a_flaw_and_nothing_where_a_search_found_nothing() -> None:
+    """What clients saw and what states say, of two versions; a scenario whose clients are not seen is refused."""
+    done = ran("isolation_runs.py", "late-batch-joins-repaired", "--runs", "20")
+    assert done.returncode == 0, done.stderr
+    assert "20 runs: clients saw anomalies in 0, states violate in 0, both disagree in 0" in done.stdout
+    found = ran("isolation_runs.py", "late-batch-joins", "--runs", "2", "--first", "54")
+    assert found.returncode == 1, found.stderr
+    assert "late-batch-joins, seed 54: G1a: c1.1#1 was sent to log T-0 in operation" in found.stdout
+    refused = ran("isolation_runs.py", "record-sent-again-repaired")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+
+
 @pytest.mark.parametrize(("script", "name", "runs"), [("every_fault.py", "compaction/pulsar/", "1000000"),
                                                       ("exhibits.py", "rp-03-unknown-epoch", "1000000")])
 def test_workers_do_not_outlive_a_benchmark_that_is_killed(script: str, name: str, runs: str) -> None:
