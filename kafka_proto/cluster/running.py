@@ -132,7 +132,11 @@ class RunningCluster(FailingBrokers):
 
     def may_differ(self, p: str) -> bool:
         """Say whether replicas of a partition need not agree: it may be led, or was, by one that lacks records."""
-        return p in self._lossy or self._rules[p].unclean_leader_election_enable
+        return p in self._lossy or self.elects_uncleanly(p)
+
+    def elects_uncleanly(self, p: str) -> bool:
+        """Say whether a replica of a partition may lead that was not in sync."""
+        return self._rules[p].unclean_leader_election_enable
 
     def log_config(self, p: str) -> LogConfig:
         """Return the settings by which the logs of a partition become shorter."""

@@ -30,6 +30,7 @@ from harness.model import (
 from kafka_proto.broker.ghosts import Cause, SentRecords
 from kafka_proto.broker.group.coordinator import GroupMetadata, OffsetRecord
 from kafka_proto.gateway import inputs
+from kafka_proto.gateway.client_view import SessionView
 from kafka_proto.gateway.codec import api_name
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Settings, Started
 from kafka_proto.gateway.internal_records import CleanedRecord
@@ -132,7 +133,7 @@ def build(
     start = Slots()
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(),
-        sizes=sizes, settings=settings, logs=logs, tells=True,
+        sizes=sizes, settings=settings, logs=logs, tells=True, client_view=lambda: SessionView(started),
         types=types_in(Slots, OffsetRecord, GroupMetadata, CleanedRecord, SentRecords, Cause, *typing.get_args(Input)),
     )
 

@@ -1,0 +1,382 @@
+"""A session as its clients saw it: operations on logs, for the judge who knows no protocol.
+
+A record is named by what its producer gave it: `1000.0#5` is the one with sequence 5 of producer id 1000, epoch 0. One
+of no producer has no name, and is left out. Readers of all records have a log of their own for each partition, to which
+each batch is an operation. In that of readers of committed records a transaction is one, with the records that were
+acknowledged. What may be gone by right is left out: partitions with records deleted or compacted, of topics that were
+deleted, ended by an operator's markers, or led by a replica that was not in sync.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from harness.model import Value, View
+from harness.model.log_operations import ASSIGN, FAIL, INFO, INVOKE, OK, POLL, SEND, LogOperation, TakenStep
+from kafka_proto.errors import BY_NAME, NAMES
+from kafka_proto.gateway import offer as apis
+from kafka_proto.gateway.answers import ALL, READ_COMMITTED
+from kafka_proto.gateway.apis.records import replica_of
+from kafka_proto.gateway.codec import Fields, structures
+from kafka_proto.gateway.connection import WireRequest
+from kafka_proto.gateway.faults import LOST, Exchanged
+from kafka_proto.gateway.front import Front
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Fronted, Input, Started
+from kafka_proto.gateway.named_records import (
+    has_no_holes,
+    is_named,
+    log_name,
+    names_in,
+    names_of,
+    not_aborted,
+    producer_name,
+    readable,
+)
+from kafka_proto.gateway.observed import NOBODY, Ledger, Observed, produced
+from kafka_proto.gateway.properties import Brokers
+from kafka_proto.gateway.proxy import ProxyHost
+from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, split
+from kafka_proto.log import PartitionLog
+from kafka_proto.requests import INTERNAL_TOPICS, partition_name, topic_of
+
+TXN, FINAL = "txn", "final reader"
+UNCLEAN = 1
+"""The type of an election (KIP-460)."""
+LOSING = (apis.DELETE_TOPICS, apis.ELECT_LEADERS)
+"""Requests after which records of the topics that they name may be gone."""
+Place = tuple[str, int, int, int]
+"""A partition, producer id, epoch and base sequence."""
+Starts = Callable[[Started | Fronted], Front]
+"""Makes the host that takes a session's inputs."""
+
+
+@runtime_checkable
+class FromOutside(Protocol):
+    """A step that has its input with it."""
+
+    @property
+    def input(self) -> Value: ...
+
+
+@attrs.define(eq=False)
+class WrittenBatch:
+    """A batch that a producer sent, once or again: what it was told of it last, and how often it was told nothing."""
+
+    place: Place
+    count: int
+    transaction: str
+    began: int
+    open: int = 0
+    """How often it was sent, and not told for certain that nothing was written."""
+    offset: int | None = None
+    """As acknowledged by all in-sync replicas, in which step."""
+    acknowledged: int = 0
+
+    @property
+    def sequences(self) -> range:
+        return range(self.place[3], self.place[3] + self.count)
+
+    @property
+    def outcome(self) -> str:
+        return OK if self.acknowledged else INFO if self.open else FAIL
+
+    def parts(self, log: str) -> Iterator[list[Any]]:
+        """Yield its records as sent to a log."""
+        for n, name in enumerate(names_of(*self.place[1:], self.count)):
+            yield [SEND, log, None if self.offset is None else self.offset + n, name]
+
+
+@attrs.define(eq=False)
+class SeenTransaction:
+    """A transaction: when it began, and how it ended as its producer was told, in which step."""
+
+    began: int
+    outcome: str = INFO
+    ended: int = 0
+    batches: list[WrittenBatch] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class AskedFetch:
+    """A fetch that was not answered: the offsets that it is to begin at, which its session keeps."""
+
+    offsets: dict[tuple[str, int], int]
+    begins_session: bool
+
+
+class SessionView:
+    """The clients of one session: its inputs once more, of which each may be asked and answered."""
+
+    level = "read_committed"
+
+    def __init__(self, starts: Starts) -> None:
+        self._starts = starts
+        self._host: Front | None = None
+        self._is_whole = True
+        """Whether all that was written is known."""
+        self._batches: list[WrittenBatch] = []
+        self._last: dict[Place, WrittenBatch] = {}
+        self._transactions: dict[str, SeenTransaction] = {}
+        self._produces: dict[tuple[int, int], list[WrittenBatch]] = {}
+        """By connection and number, as all that was asked."""
+        self._fetches: dict[tuple[int, int], AskedFetch] = {}
+        self._sessions: dict[tuple[int, int], dict[tuple[str, int], int]] = {}
+        """By broker and number: the offset that each partition is to be read from."""
+        self._readers: dict[tuple[str, str], dict[int, str]] = {}
+        """By client and log: who goes on at which offset."""
+        self._named: dict[tuple[str, str], int] = {}
+        """How many of these there were."""
+        self._polls: list[tuple[int, str, str, str, list[list[Any]]]] = []
+        """In which step, by whom, of which partition and log: what was read."""
+        self._left_out: set[str] = set()
+        """Topics."""
+        self._compacted: set[str] = set()
+
+    # What happens
+
+    def look(self, step: TakenStep) -> Iterable[LogOperation]:
+        """Take a step's input; all is known at the end, when nothing can be sent again."""
+        given = step.input if isinstance(step, FromOutside) else None
+        if not isinstance(given, typing.get_args(Input)):
+            return ()
+        try:
+            if isinstance(given, Started | Fronted):
+                self._host = self._starts(given) if self._host is None else self._host
+                self._is_whole = self._is_whole and isinstance(given, Started)
+            elif self._host is not None:
+                self._host.take(given)
+                for each in self._host.exchanged:
+                    self._exchanged(step.n, self._host, each)
+        except Exception:  # as of an edited history; whoever judges its steps says so
+            self._host, self._is_whole = None, False
+        return ()
+
+    def _exchanged(self, n: int, host: Front, each: Exchanged) -> None:
+        request, key = each.request, (each.connection, each.request.number)
+        if request.api_key in LOSING:
+            self._loses(request, each.answer)
+        if each.has_come:
+            if request.api_key == apis.PRODUCE:
+                self._produces[key] = list(self._written(n, request, each.transaction))
+            elif request.api_key == apis.FETCH and replica_of(request) < 0:
+                self._fetches[key] = self._fetch(each.broker, request)
+        elif each.answer is not None and each.faults != LOST and each.connection in host.clients:
+            if request.api_key == apis.PRODUCE:
+                self._told(n, request, self._produces.pop(key, []), each.answer)
+            elif request.api_key == apis.FETCH and key in self._fetches:
+                with suppress(BadBatch):
+                    self._read(n, each, self._fetches.pop(key), each.answer, host)
+            elif request.api_key == apis.END_TXN and each.answer["error_code"] == 0:
+                known = self._transactions.get(each.transaction)
+                if known is not None and not known.ended:
+                    known.outcome, known.ended = OK if request.message["committed"] else FAIL, n
+
+    def _loses(self, request: WireRequest, answer: Fields | None) -> None:
+        """Note the topics of which records may be gone by right."""
+        message = request.message
+        if request.api_key == apis.ELECT_LEADERS and message.get("election_type") != UNCLEAN:
+            return
+        for part in structures({"asked": message, "answered": answer or {}}):
+            self._left_out |= {part[name] for name in ("name", "topic") if isinstance(part.get(name), str)}
+        self._left_out.update(message.get("topic_names") or ())
+
+    # Writing
+
+    def _written(self, n: int, request: WireRequest, transaction: str) -> Iterator[WrittenBatch]:
+        """Yield the batches that a Produce has, those that it has once more, too."""
+        for topic, index, data in produced(request.message):
+            header = None
+            with suppress(BadBatch):
+                header = next((read_header(batch) for batch in split(data or b"")), None)
+            if header is None or not is_named(header) or topic in INTERNAL_TOPICS:
+                continue
+            whose = transaction if header.is_transactional else NOBODY
+            place = partition_name(topic, index), header.producer_id, header.producer_epoch, header.base_sequence
+            known = self._last.get(place)
+            if known is None or (known.transaction, known.count) != (whose, header.count):
+                known = self._last[place] = WrittenBatch(place, header.count, whose, n)
+                self._batches.append(known)
+                if whose != NOBODY:
+                    self._transactions.setdefault(whose, SeenTransaction(n))
+            known.open += 1
+            yield known
+
+    def _told(self, n: int, request: WireRequest, batches: list[WrittenBatch], answer: Fields) -> None:
+        """Note what a producer is told of its batches."""
+        rows = {partition_name(topic.get("name", ""), row["index"]): row
+                for topic in answer["responses"] for row in topic["partition_responses"]}
+        for batch in batches:
+            row = rows.get(batch.place[0])
+            if row is None:
+                continue
+            error = row["error_code"]
+            if error == 0 and request.message["acks"] == ALL and not batch.acknowledged:
+                batch.acknowledged = n
+                batch.offset = row["base_offset"] if row["base_offset"] >= 0 else None
+            elif error != 0 and error in NAMES and BY_NAME[NAMES[error]].definite:
+                batch.open -= 1
+
+    # Reading
+
+    def _fetch(self, broker: int, request: WireRequest) -> AskedFetch:
+        """Return what a fetch is about; one in a session names what has changed (KIP-227)."""
+        message = request.message
+        number, epoch = message.get("session_id", 0), message.get("session_epoch", -1)
+        given = {(row["topic"], wanted["partition"]): wanted["fetch_offset"]
+                 for row in message["topics"] for wanted in row["partitions"]}
+        if epoch <= 0:
+            return AskedFetch(given, epoch == 0)
+        known = self._sessions.setdefault((broker, number), {})
+        known.update(given)
+        for row in message.get("forgotten_topics_data", ()):
+            for index in row["partitions"]:
+                known.pop((row["topic"], index), None)
+        return AskedFetch(known, False)
+
+    def _read(self, n: int, each: Exchanged, asked: AskedFetch, answer: Fields, host: Front) -> None:
+        """Note what a reader gets, from the offset on that it asked for: batches may begin before it."""
+        if asked.begins_session and answer.get("session_id", 0):
+            self._sessions[each.broker, answer["session_id"]] = asked.offsets
+        is_committed = each.request.message["isolation_level"] == READ_COMMITTED
+        for topic in answer["responses"]:
+            name = topic.get("topic", "")
+            for row in topic["partitions"]:
+                at = asked.offsets.get((name, row["partition_index"]))
+                if not row["records"] or at is None or name in INTERNAL_TOPICS:
+                    continue
+                p = partition_name(name, row["partition_index"])
+                start = host.outside.starts.get(p, 0) if isinstance(host, ProxyHost) else 0
+                batches = [(read_header(data), data) for data in split(row["records"])]
+                self._compacted |= {p for header, _ in batches if header.count != header.last_offset_delta + 1}
+                shown = not_aborted(batches, row["aborted_transactions"] or ()) if is_committed else (
+                    header for header, _ in batches if not header.is_control)
+                found = [[offset, record] for header in shown if is_named(header)
+                         for offset, record in enumerate(names_in(header), header.base_offset)
+                         if offset >= max(at, start)]
+                log = log_name(p, is_committed)
+                reader = self._reader(each.request.client_id or "client", log, at, batches[-1][0] if batches else None)
+                if found:
+                    self._polls.append((n, reader, p, log, found))
+
+    def _reader(self, client: str, log: str, at: int, last: BatchHeader | None) -> str:
+        """Return who reads on at an offset: another reader, if the client was not there."""
+        key = client, log
+        known = self._readers.setdefault(key, {})
+        name = known.pop(at, None)
+        if name is None:
+            count = self._named[key] = self._named.get(key, 0) + 1
+            name = f"{client} of {log}" + (f" ({count})" if count > 1 else "")
+        known[at if last is None else max(at, last.base_offset + last.last_offset_delta + 1)] = name
+        return name
+
+    # The end
+
+    def finish(self, n: int, view: View) -> Iterator[LogOperation]:
+        """Return all that was written and read, and readers of all there is in the last state.
+
+        These come to the end of a log only where all of it is theirs to read: what is not replicated, or open, is not
+        lost. A partition that nobody serves then is left out.
+        """
+        logs = self._logs(view)
+        batches, doubtful = apart(self._batches)
+        if not self._is_whole:
+            yield LogOperation(0, None, "others", INFO, SEND, ())
+        yield from self._sends(
+            batch for batch in batches if batch.place[0] in logs and batch.place[:3] not in doubtful)
+        hidden = {(p, producer_name(producer_id, epoch)) for p, producer_id, epoch in doubtful}
+
+        def shown(p: str, found: list[list[Any]]) -> list[list[Any]]:
+            return [row for row in found if (p, row[1].partition("#")[0]) not in hidden] if hidden else found
+
+        furthest: dict[str, int] = {}
+        for at, reader, p, name, read in self._polls:
+            if p in logs:
+                furthest[p] = max(furthest.get(p, -1), read[-1][0])
+                yield from operation(reader, POLL, at, at, OK, ([POLL, [[name, shown(p, read)]]],))
+        for is_committed in (True, False):
+            process = f"{FINAL} of {'committed' if is_committed else 'all'} records"
+            polled, at_rest = [], []
+            for p, log in logs.items():
+                end = max(log.high_watermark, furthest.get(p, -1) + 1)
+                found, is_all = readable(log, end, is_committed)
+                polled += [[log_name(p, is_committed), shown(p, found)]]
+                at_rest += [log_name(p, is_committed)] if is_all else []
+            yield LogOperation(n, None, process, OK, ASSIGN, ([ASSIGN, at_rest, True],))
+            for rows in (polled, []):
+                yield from operation(process, POLL, n, n + 1, OK, ([POLL, rows],))
+                n += 2
+
+    def _logs(self, view: View) -> dict[str, PartitionLog]:
+        """Return the logs that are judged, as they are in the end."""
+        brokers: Brokers = view["brokers"]
+        seen: Observed = view["observed"]
+        found: dict[str, PartitionLog] = {}
+        for p, log in sorted(brokers.logs.items()):
+            start = self._host.outside.starts.get(p, 0) if isinstance(self._host, ProxyHost) else 0
+            ledger = seen.ledgers.get(p, Ledger())
+            is_unclean = isinstance(self._host, Host) and self._host.cluster.elects_uncleanly(p)
+            if topic_of(p) in self._left_out or topic_of(p) in INTERNAL_TOPICS or p in self._compacted or is_unclean:
+                continue
+            by_operator = any(not span.cause for span in ledger.ended)
+            if ledger.gone is None and not by_operator and has_no_holes(log, start):
+                found[p] = log
+        return found
+
+    def _sends(self, batches: Iterable[WrittenBatch]) -> Iterator[LogOperation]:
+        """Yield what was written: transactions as operations, batches without one, and all batches by themselves."""
+        counts: dict[str, int] = {}
+        for batch in batches:
+            p, producer_id, epoch, _ = batch.place
+            known = self._transactions.get(batch.transaction)
+            producer = f"producer {producer_name(producer_id, epoch)}"
+            own = [log_name(p, False)]
+            if known is not None and (batch.outcome == OK or known.outcome == FAIL):
+                known.batches.append(batch)
+            else:
+                own.append(log_name(p, True))
+            for log in own:
+                parts = list(batch.parts(log))
+                # A reader may have begun inside a batch that is lost by right: each record is there by itself.
+                for mine in [parts] if batch.outcome != INFO else [[part] for part in parts]:
+                    number = counts[producer] = counts.get(producer, 0) + 1
+                    yield from operation(f"{producer} ({number})", SEND, batch.began,
+                                         batch.acknowledged or batch.began, batch.outcome, mine)
+        for transaction, known in self._transactions.items():
+            parts = [part for batch in known.batches for part in batch.parts(log_name(batch.place[0], True))]
+            if parts:
+                yield from operation(transaction, TXN, known.began, known.ended or known.began, known.outcome, parts)
+
+
+def apart(batches: Iterable[WrittenBatch]) -> tuple[list[WrittenBatch], set[tuple[str, int, int]]]:
+    """Return batches without those that were refused and whose sequences others took, and what stays doubtful then.
+
+    A client that is told for certain that nothing was written uses the sequences again. One that uses them again
+    without that gives records the same names: partition, producer id and epoch are left out.
+    """
+    kept: list[WrittenBatch] = []
+    doubtful: set[tuple[str, int, int]] = set()
+    of: dict[tuple[str, int, int], list[WrittenBatch]] = {}
+    for batch in batches:
+        of.setdefault(batch.place[:3], []).append(batch)
+    for key, mine in of.items():
+        taken: set[int] = set()
+        for batch in mine:
+            if batch.outcome != FAIL:
+                doubtful |= set() if taken.isdisjoint(batch.sequences) else {key}
+                taken.update(batch.sequences)
+        kept += [batch for batch in mine if batch.outcome != FAIL or taken.isdisjoint(batch.sequences)]
+    return kept, doubtful
+
+
+def operation(
+    process: str, name: str, began: int, ended: int, outcome: str, parts: Iterable[list[Any]]
+) -> Iterator[LogOperation]:
+    """Yield the begin and the end of an operation."""
+    yield LogOperation(began, None, process, INVOKE, name, ())
+    yield LogOperation(ended, None, process, outcome, name, tuple(parts))
