@@ -19,6 +19,9 @@ from support.gateway.serve_process import serving
 from harness.model import Refusal
 from harness.record import Recorder, read_trail
 from harness.simulate.trails.replay import replay_plain
+from kafka_proto.broker.changes import CHANGES
+from kafka_proto.broker.versions import version_of
+from kafka_proto.gateway import host
 from kafka_proto.gateway.cluster import KafkaCluster, KafkaProxy
 from kafka_proto.gateway.command import proxy
 
@@ -52,6 +55,7 @@ def test_a_client_does_through_a_proxy_what_it_does_without(client: str, tmp_pat
     run = replay_plain(read_trail(path), Recorder(keep=False))
     assert run.verdict.ok and run.digest is not None
     assert run.digest in call("replay", path).out, "another process, without the brokers"
+    assert "ok (" in call("verify", path).out, "what clients saw, too"
 
 
 def test_a_late_end_leaves_a_trail_that_replays_without_client_and_brokers(tmp_path: Path) -> None:
@@ -75,6 +79,24 @@ def test_a_late_end_leaves_a_trail_that_replays_without_client_and_brokers(tmp_p
         "kafka-proto replay out/proxy.trail.jsonl"]
     replayed = call("replay", tmp_path / "out" / "proxy.trail.jsonl")
     assert replayed.code == 1 and "MarkerAttribution" in replayed.out
+
+
+@pytest.mark.parametrize("change", ["", "unlisted"])
+def test_a_reader_is_not_told_what_is_aborted(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAFKA-5376 in the brokers behind a proxy: what a consumer got is the proof; brokers that list it are silent."""
+    if change:
+        monkeypatch.setattr(host, "version_of", lambda *of: CHANGES[change].of(version_of(*of), change))
+    with KafkaCluster({"t": 1}) as behind, KafkaProxy(behind.bootstrap_servers) as before:
+        with Scripted(before.bootstrap_servers) as producer:
+            assert (producer.init(), producer.write(0, b"a"), producer.end(False)) == (0, 0, 0)
+            producer.until("CompleteAbort")
+            assert producer.read(0) == [b"a"][:bool(change)]
+        path = tmp_path / "session.trail.jsonl"
+        before.write_trail(path)
+        assert set(before.problems()) == ({"ReadBound"} if change else set())
+    seen = call("verify", path).out
+    assert ("(txn by app#1) sends 0.0#0 to log t-0 and fails" in seen) is bool(change)
+    assert ("of t-0) reads 0.0#0 at offset 0 of log t-0" in seen) is bool(change)
 
 
 def test_replicated_brokers_behind_a_proxy_change_leaders_while_a_client_writes(tmp_path: Path) -> None:
@@ -110,6 +132,7 @@ def test_replicated_brokers_behind_a_proxy_change_leaders_while_a_client_writes(
         assert (before.verdict(), before.unjudged(), behind.verdict()) == (None, (), None)
     assert sorted(found) == sorted(b"%d" % turn for turn in range(10) for _ in range(3))
     assert replay_plain(read_trail(path), Recorder(keep=False)).verdict.ok
+    assert "ok (" in call("verify", path).out, "what clients saw, too"
 
 
 def test_verbs_come_as_lines_and_from_python() -> None:
