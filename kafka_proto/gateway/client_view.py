@@ -99,7 +99,6 @@ class SeenTransaction:
     began: int
     outcome: str = INFO
     ended: int = 0
-    batches: list[WrittenBatch] = attrs.field(factory=list)
 
 
 @attrs.define(eq=False)
@@ -147,15 +146,24 @@ class SessionView:
             return ()
         try:
             if isinstance(given, Started | Fronted):
-                self._host = self._starts(given) if self._host is None else self._host
-                self._is_whole = self._is_whole and isinstance(given, Started)
+                self.begin(self._starts(given))
             elif self._host is not None:
                 self._host.take(given)
-                for each in self._host.exchanged:
-                    self._exchanged(step.n, self._host, each)
+                self.see(step.n)
         except Exception:  # as of an edited history; whoever judges its steps says so
             self._host, self._is_whole = None, False
         return ()
+
+    def begin(self, host: Front) -> None:
+        """Begin with a host that has taken nothing else. Others may write to what is behind a proxy, too."""
+        self._host = host
+        self._is_whole = self._is_whole and isinstance(host, Host)
+
+    def see(self, n: int) -> None:
+        """Note what the host did with its last input, the nth of the session."""
+        assert self._host is not None
+        for each in self._host.exchanged:
+            self._exchanged(n, self._host, each)
 
     def _exchanged(self, n: int, host: Front, each: Exchanged) -> None:
         request, key = each.request, (each.connection, each.request.number)
@@ -331,13 +339,14 @@ class SessionView:
     def _sends(self, batches: Iterable[WrittenBatch]) -> Iterator[LogOperation]:
         """Yield what was written: transactions as operations, batches without one, and all batches by themselves."""
         counts: dict[str, int] = {}
+        together: dict[str, list[list[Any]]] = {}
         for batch in batches:
             p, producer_id, epoch, _ = batch.place
             known = self._transactions.get(batch.transaction)
             producer = f"producer {producer_name(producer_id, epoch)}"
             own = [log_name(p, False)]
             if known is not None and (batch.outcome == OK or known.outcome == FAIL):
-                known.batches.append(batch)
+                together.setdefault(batch.transaction, []).extend(batch.parts(log_name(p, True)))
             else:
                 own.append(log_name(p, True))
             for log in own:
@@ -347,10 +356,9 @@ class SessionView:
                     number = counts[producer] = counts.get(producer, 0) + 1
                     yield from operation(f"{producer} ({number})", SEND, batch.began,
                                          batch.acknowledged or batch.began, batch.outcome, mine)
-        for transaction, known in self._transactions.items():
-            parts = [part for batch in known.batches for part in batch.parts(log_name(batch.place[0], True))]
-            if parts:
-                yield from operation(transaction, TXN, known.began, known.ended or known.began, known.outcome, parts)
+        for transaction, parts in together.items():
+            known = self._transactions[transaction]
+            yield from operation(transaction, TXN, known.began, known.ended or known.began, known.outcome, parts)
 
 
 def apart(batches: Iterable[WrittenBatch]) -> tuple[list[WrittenBatch], set[tuple[str, int, int]]]:

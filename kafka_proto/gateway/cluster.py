@@ -31,7 +31,7 @@ from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, not_before_others, read_plan
 from kafka_proto.gateway.proxy import ProxyHost
 from kafka_proto.gateway.proxying import proxying
-from kafka_proto.gateway.recording import Recording
+from kafka_proto.gateway.recording import Recording, WatchedClients
 from kafka_proto.gateway.server import Seen, Server, Serving, serving
 
 T = TypeVar("T")
@@ -112,6 +112,7 @@ class KafkaCluster:
         self._holds: dict[int, threading.Event] = {}
         self._host: Front
         self._recording: Recording
+        self._clients: WatchedClients
         self._server: Server
         self._token: trio.lowlevel.TrioToken
         self._stop: trio.Event
@@ -164,11 +165,12 @@ class KafkaCluster:
         return serving(self._settings, self._topics, self._watch, self._plan)
 
     def _watch(self, host: Front, started: inputs.Started | inputs.Fronted) -> Seen:
-        self._host, self._recording = host, Recording(host, started)
+        self._host, self._recording, self._clients = host, Recording(host, started), WatchedClients(host)
         return self._see
 
     def _see(self, given: inputs.Input, outputs: list[inputs.Output]) -> None:
         self._recording.see(given, outputs)
+        self._clients.see()
         for number, event in self._holds.items():
             if not event.is_set() and self._host.faults.holds(number):
                 event.set()
@@ -295,9 +297,16 @@ class KafkaCluster:
         """Say which properties a test is about to see violated: these must be, when it ends, and no others."""
         self._expected = properties
 
+    def _anomalies(self) -> dict[str, str]:
+        """Return what clients saw and should not have, where no property of the session is violated."""
+        return self._clients.anomalies() if self._is_over else self.on_server(lambda _: self._clients.anomalies())
+
     def verdict(self) -> str | None:
-        """Return what is wrong with the session, or None; what was expected or allowed is not."""
-        problems = self.problems()
+        """Return what is wrong with the session, or None; what was expected or allowed is not.
+
+        Where no property is violated, it is judged by what its clients saw, too.
+        """
+        problems = self.problems() or self._anomalies()
         fine = {*self._expected, *self._explained(problems)}
         lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in fine]
         lines += [f"{name} was expected to be violated, but holds" for name in self._expected if name not in problems]
@@ -319,7 +328,9 @@ class KafkaCluster:
         self._end()
         problems = self._host.problems()
         fine = {*self._expected, *self._explained(problems)}
-        return report.left(self._recording, path, next((name for name in problems if name not in fine), None))
+        violated = next((name for name in problems if name not in fine), None)
+        said = report.left(self._recording, path, violated)
+        return said if problems or not self._anomalies() else f"{said}\n{report.proof(path)}"
 
 
 class KafkaProxy(KafkaCluster):

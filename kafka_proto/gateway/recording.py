@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import deque
 from pathlib import Path
 
-from harness.model import NO_FAULTS, Refusal, Step, Telling
+from harness.model import NO_FAULTS, Refusal, Step, Telling, View
 from harness.record import Chosen, ChosenInput, SpooledChoices, Trail
+from harness.verify.isolation.judge import LogJudge
+from kafka_proto.gateway.client_view import SessionView
 from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.inputs import Fronted, Input, Output, Started
-from kafka_proto.gateway.model import NAME, step_name
+from kafka_proto.gateway.model import NAME, started, step_name
 from kafka_proto.gateway.properties import NAMES
 from kafka_proto.gateway.story import TakenInput, ToldFront
 
@@ -51,6 +53,27 @@ class Recording:
     def write(self, path: Path) -> None:
         """Write the trail whole or not at all. Raises Refusal if it cannot be written."""
         self.trail().write(path)
+
+
+class WatchedClients:
+    """Sees what clients of a host ask and get, to judge the session by that alone; it keeps all of it in memory."""
+
+    def __init__(self, host: Front) -> None:
+        self._host, self._view, self._count = host, SessionView(started), 1
+        self._view.begin(host)
+
+    def see(self) -> None:
+        """Look at what the host did with its last input."""
+        self._count += 1
+        self._view.see(self._count)
+
+    def anomalies(self) -> dict[str, str]:
+        """Return the properties that what clients saw so far violates, with the first reason of each."""
+        judge = LogJudge(self._view.level)
+        slots = {"brokers": self._host.brokers, "observed": self._host.observed}
+        for operation in self._view.finish(self._count + 1, View(slots)):
+            judge.look(operation)
+        return {one.property: one.reason for one in judge.breaches()}
 
 
 def check_writable(path: Path) -> None:

@@ -29,6 +29,11 @@ def commands(path: Path) -> list[str]:
     return [f"kafka-proto demo {name}", f"kafka-proto show {name}", f"kafka-proto replay {name}"]
 
 
+def proof(path: Path) -> str:
+    """Return the command that says what clients saw and should not have, step by step."""
+    return f"kafka-proto verify {shlex.quote(str(path))}"
+
+
 def left(recording: Recording, path: Path, violated: str | None) -> str:
     """Write a session's trail, and a shorter one if it violates what should hold; return what to say of both."""
     recording.write(path)

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.commands.command_line import call
+from support.commands.command_line import call, wait_until
 from support.gateway.drawn_sessions import DrawnSession
 from support.gateway.recorded import Recorded
 from support.gateway.tidy_sessions import TidySession
@@ -25,6 +25,8 @@ from harness.simulate.trails.replay import replay_plain, replayed_history
 from harness.verify.isolation.anomalies import Breach
 from harness.verify.isolation.clients import judged
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.client import Client
+from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.inputs import Ended
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import PartitionLog
@@ -51,7 +53,7 @@ class Writer:
 
     def __init__(self, clients: Recorded) -> None:
         self.clients = clients
-        self.owner = owner_in(clients.one(clients.connect(), offer.INIT_PRODUCER_ID, 4, initializing(None)))  # type: ignore[arg-type]
+        self.owner = owner_in(clients.one(clients.connect(), offer.INIT_PRODUCER_ID, 4, initializing(None)))
         self.sequence = 0
 
     def write(self, acks: int = -1) -> None:
@@ -212,6 +214,53 @@ def test_a_reader_within_a_batch_gets_the_rest_of_it() -> None:
         **fetched(3), "session_id": begun["session_id"], "session_epoch": 1})
     assert len(later["responses"]) == 1
     assert names(clients.recording.trail()) == set()
+
+
+def is_up(host: str, port: int) -> bool:
+    """Say whether a broker answers."""
+    try:
+        with Client(host, port) as client:
+            return bool(client.ask(offer.METADATA, 9, {"topics": None}))
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_cluster_is_judged_by_its_clients_too(slow: bool, tmp_path: Path) -> None:
+    """A record takes the place of one that was acknowledged: the verdict, what the test prints, and the trail."""
+    path = tmp_path / "s.trail.jsonl"
+    with KafkaCluster({"t": 1}) as cluster:
+        host, port = cluster.bootstrap_servers.split(":")
+
+        def ask(api: int, version: int, message: dict[str, Any]) -> dict[str, Any]:
+            with Client(host, int(port)) as client:
+                return client.ask(api, version, message)
+
+        def write(owner: dict[str, int], sequence: int) -> None:
+            data = write_batch([WireRecord(None, b"v")], base_timestamp=5, base_sequence=sequence, **owner)
+            (topic,) = ask(offer.PRODUCE, 9, produced((0, data)))["responses"]
+            assert topic["partition_responses"][0]["error_code"] == 0
+
+        one, other = (owner_in(ask(offer.INIT_PRODUCER_ID, 4, initializing(None))) for _ in range(2))
+        write(one, 0)
+        disk = cluster.slow_disk("b1") if slow else None
+        write(one, 1)
+        cluster.crash("b1").end()
+        wait_until(lambda: is_up(host, int(port)))
+        if disk is not None:
+            disk.end()
+        write(other, 0)
+        assert cluster.problems() == {}
+        verdict = cluster.verdict()
+        if slow:
+            assert verdict is not None
+            assert "StableReads is violated: offset 1 of log t-0" in verdict
+            assert cluster.report(path).endswith(f"kafka-proto verify {path}")
+            assert call("verify", path).code == 1
+        else:
+            assert verdict is None
+            cluster.write_trail(path)
+            assert call("verify", path).code == 0
 
 
 def judged_session(session: Any) -> tuple[set[str], dict[str, str]]:

@@ -86,7 +86,7 @@ HOMES = {
 """Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
 
 DRIVERS = {
-    "kafka_proto/gateway/recording.py": ("model", "record"),
+    "kafka_proto/gateway/recording.py": ("model", "record", "verify"),
     "kafka_proto/gateway/live_page.py": ("model", "record", "demo"),
     "kafka_proto/gateway/report.py": ("model", "record", "render", "simulate"),
     "kafka_proto/gateway/random_plans.py": ("model", "simulate"),

@@ -80,7 +80,7 @@ class TidyProducer(TidyClient):
         return error
 
     def init(self) -> int:
-        got = self.ask(self.coordinator(), offer.INIT_PRODUCER_ID, 4, initializing(self.tid, 30_000))  # type: ignore[arg-type]
+        got = self.ask(self.coordinator(), offer.INIT_PRODUCER_ID, 4, initializing(self.tid, 30_000))
         if got is None:
             return UNANSWERED
         if got["error_code"] == 0:

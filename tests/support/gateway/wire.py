@@ -103,7 +103,7 @@ def fetched(offset: int, wait: int = 0, level: int = 0, most: int = 2**20, parti
             "topics": ({"topic": "t", "partitions": (wanted,)},)}
 
 
-def initializing(tid: str, timeout_ms: int = 60_000) -> dict[str, Any]:
+def initializing(tid: str | None, timeout_ms: int = 60_000) -> dict[str, Any]:
     """Return an InitProducerId of a producer that has no id."""
     return {"transactional_id": tid, "transaction_timeout": timeout_ms, "producer_id": -1, "producer_epoch": -1}
 
