@@ -29,13 +29,12 @@ from kafka_proto.gateway.front import Front
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Fronted, Input, Started
 from kafka_proto.gateway.named_records import (
+    NamedRecords,
     has_no_holes,
     is_named,
     log_name,
-    names_in,
-    names_of,
+    named_in,
     not_aborted,
-    producer_name,
     readable,
 )
 from kafka_proto.gateway.observed import NOBODY, Ledger, Observed, produced
@@ -88,8 +87,8 @@ class WrittenBatch:
 
     def parts(self, log: str) -> Iterator[list[Any]]:
         """Yield its records as sent to a log."""
-        for n, name in enumerate(names_of(*self.place[1:], self.count)):
-            yield [SEND, log, None if self.offset is None else self.offset + n, name]
+        for offset, name in NamedRecords(self.offset or 0, *self.place[1:], self.count).rows():
+            yield [SEND, log, None if self.offset is None else offset, name]
 
 
 @attrs.define(eq=False)
@@ -131,7 +130,7 @@ class SessionView:
         """By client and log: who goes on at which offset."""
         self._named: dict[tuple[str, str], int] = {}
         """How many of these there were."""
-        self._polls: list[tuple[int, str, str, str, list[list[Any]]]] = []
+        self._polls: list[tuple[int, str, str, str, list[NamedRecords]]] = []
         """In which step, by whom, of which partition and log: what was read."""
         self._left_out: set[str] = set()
         """Topics."""
@@ -174,6 +173,9 @@ class SessionView:
                 self._produces[key] = list(self._written(n, request, each.transaction))
             elif request.api_key == apis.FETCH and replica_of(request) < 0:
                 self._fetches[key] = self._fetch(each.broker, request)
+        elif request.api_key == apis.PRODUCE and "duplicate" in each.faults:
+            for batch in self._produces.get(key, ()):
+                batch.open += 1
         elif each.answer is not None and each.faults != LOST and each.connection in host.clients:
             if request.api_key == apis.PRODUCE:
                 self._told(n, request, self._produces.pop(key, []), each.answer)
@@ -218,7 +220,7 @@ class SessionView:
     def _told(self, n: int, request: WireRequest, batches: list[WrittenBatch], answer: Fields) -> None:
         """Note what a producer is told of its batches."""
         rows = {partition_name(topic.get("name", ""), row["index"]): row
-                for topic in answer["responses"] for row in topic["partition_responses"]}
+                for topic in answer.get("responses", ()) for row in topic["partition_responses"]}
         for batch in batches:
             row = rows.get(batch.place[0])
             if row is None:
@@ -252,24 +254,22 @@ class SessionView:
         if asked.begins_session and answer.get("session_id", 0):
             self._sessions[each.broker, answer["session_id"]] = asked.offsets
         is_committed = each.request.message["isolation_level"] == READ_COMMITTED
-        for topic in answer["responses"]:
+        for topic in answer.get("responses", ()):
             name = topic.get("topic", "")
             for row in topic["partitions"]:
                 at = asked.offsets.get((name, row["partition_index"]))
-                if not row["records"] or at is None or name in INTERNAL_TOPICS:
+                if not row.get("records") or at is None or name in INTERNAL_TOPICS:
                     continue
                 p = partition_name(name, row["partition_index"])
                 start = host.outside.starts.get(p, 0) if isinstance(host, ProxyHost) else 0
                 batches = [(read_header(data), data) for data in split(row["records"])]
                 self._compacted |= {p for header, _ in batches if header.count != header.last_offset_delta + 1}
-                shown = not_aborted(batches, row["aborted_transactions"] or ()) if is_committed else (
+                shown = not_aborted(batches, row.get("aborted_transactions") or ()) if is_committed else (
                     header for header, _ in batches if not header.is_control)
-                found = [[offset, record] for header in shown if is_named(header)
-                         for offset, record in enumerate(names_in(header), header.base_offset)
-                         if offset >= max(at, start)]
+                found = [named_in(header).since(max(at, start)) for header in shown if is_named(header)]
                 log = log_name(p, is_committed)
                 reader = self._reader(each.request.client_id or "client", log, at, batches[-1][0] if batches else None)
-                if found:
+                if any(each.length for each in found):
                     self._polls.append((n, reader, p, log, found))
 
     def _reader(self, client: str, log: str, at: int, last: BatchHeader | None) -> str:
@@ -297,15 +297,14 @@ class SessionView:
             yield LogOperation(0, None, "others", INFO, SEND, ())
         yield from self._sends(
             batch for batch in batches if batch.place[0] in logs and batch.place[:3] not in doubtful)
-        hidden = {(p, producer_name(producer_id, epoch)) for p, producer_id, epoch in doubtful}
 
-        def shown(p: str, found: list[list[Any]]) -> list[list[Any]]:
-            return [row for row in found if (p, row[1].partition("#")[0]) not in hidden] if hidden else found
+        def shown(p: str, found: list[NamedRecords]) -> list[list[Any]]:
+            return [row for each in found if (p, *each.producer) not in doubtful for row in each.rows()]
 
         furthest: dict[str, int] = {}
         for at, reader, p, name, read in self._polls:
             if p in logs:
-                furthest[p] = max(furthest.get(p, -1), read[-1][0])
+                furthest[p] = max(furthest.get(p, -1), read[-1].offset + read[-1].length - 1)
                 yield from operation(reader, POLL, at, at, OK, ([POLL, [[name, shown(p, read)]]],))
         for is_committed in (True, False):
             process = f"{FINAL} of {'committed' if is_committed else 'all'} records"
@@ -343,7 +342,7 @@ class SessionView:
         for batch in batches:
             p, producer_id, epoch, _ = batch.place
             known = self._transactions.get(batch.transaction)
-            producer = f"producer {producer_name(producer_id, epoch)}"
+            producer = f"producer {producer_id}.{epoch}"
             own = [log_name(p, False)]
             if known is not None and (batch.outcome == OK or known.outcome == FAIL):
                 together.setdefault(batch.transaction, []).extend(batch.parts(log_name(p, True)))

@@ -66,6 +66,11 @@ class AskedBroker:
         """Return the brokers that the controller hears."""
         return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.fenced)
 
+    @property
+    def controller(self) -> int:
+        """Return the broker that clients are told is the controller: any that it hears, or -1 (`NO_CONTROLLER_ID`)."""
+        return next(iter(self.there), -1)
+
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic has, 0 if the topic does not exist."""
         return self.cluster.topics.get(topic) or (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.records import BatchHeader, read_marker
@@ -18,26 +18,40 @@ def log_name(p: str, is_committed: bool) -> str:
     return p if is_committed else f"{p} (uncommitted)"
 
 
+class NamedRecords(NamedTuple):
+    """Records of a batch one after the other: where they are, whose, and the sequence of the first."""
+
+    offset: int
+    producer_id: int
+    epoch: int
+    sequence: int
+    length: int
+
+    @property
+    def producer(self) -> tuple[int, int]:
+        return self.producer_id, self.epoch
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield the offset of each, and its name; sequences begin again after the last one."""
+        for n in range(self.length):
+            yield [self.offset + n, f"{self.producer_id}.{self.epoch}#{(self.sequence + n) % (MAX_SEQUENCE + 1)}"]
+
+    def since(self, offset: int) -> NamedRecords:
+        """Return those from an offset on, none if all are before it."""
+        n = min(max(0, offset - self.offset), self.length)
+        return self._replace(offset=self.offset + n, sequence=self.sequence + n, length=self.length - n)
+
+
 def is_named(header: BatchHeader) -> bool:
     """Say whether the records of a batch have names."""
     return (header.producer_id >= 0 and header.base_sequence >= 0 and not header.is_control
             and header.count == header.last_offset_delta + 1)
 
 
-def names_of(producer_id: int, epoch: int, sequence: int, count: int) -> Iterator[str]:
-    """Yield the names of some records of a producer, one after the other; sequences begin again after the last one."""
-    who = producer_name(producer_id, epoch)
-    return (f"{who}#{(sequence + n) % (MAX_SEQUENCE + 1)}" for n in range(count))
-
-
-def producer_name(producer_id: int, epoch: int) -> str:
-    """Return what the names of a producer's records begin with."""
-    return f"{producer_id}.{epoch}"
-
-
-def names_in(header: BatchHeader) -> Iterator[str]:
-    """Yield the names of the records of a batch."""
-    return names_of(header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1)
+def named_in(header: BatchHeader) -> NamedRecords:
+    """Return the records of a batch that have names."""
+    return NamedRecords(
+        header.base_offset, header.producer_id, header.producer_epoch, header.base_sequence, header.count)
 
 
 def not_aborted(batches: Iterable[tuple[BatchHeader, bytes]], aborted: Iterable[Fields]) -> Iterator[BatchHeader]:
@@ -64,7 +78,7 @@ def has_no_holes(log: PartitionLog, start: int) -> bool:
     return start == log.log_end_offset
 
 
-def readable(log: PartitionLog, end: int, is_committed: bool) -> tuple[list[list[Any]], bool]:
+def readable(log: PartitionLog, end: int, is_committed: bool) -> tuple[list[NamedRecords], bool]:
     """Return the records below an offset that a reader gets, and whether these are all up to the end of the log.
 
     A reader of committed records gets to the first batch of a transaction that no marker below the offset ends.
@@ -78,13 +92,13 @@ def readable(log: PartitionLog, end: int, is_committed: bool) -> tuple[list[list
             ends.append(None)
         else:
             ends.append(last.get(batch.producer_id) if batch.is_transactional else Marker.COMMIT)
-    found: list[list[Any]] = []
+    found: list[NamedRecords] = []
     for batch, marker in zip(batches, reversed(ends), strict=True):
         if batch.marker is not None:
             continue
         if is_committed and marker is None:
             return found, False
         if batch.producer_id >= 0 and batch.base_sequence >= 0 and (not is_committed or marker is Marker.COMMIT):
-            names = names_of(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta + 1)
-            found += [[offset, name] for offset, name in enumerate(names, batch.base_offset)]
+            found.append(NamedRecords(batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+                                      batch.last_offset_delta + 1))
     return found, end >= log.log_end_offset

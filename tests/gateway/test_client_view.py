@@ -216,6 +216,22 @@ def test_a_reader_within_a_batch_gets_the_rest_of_it() -> None:
     assert names(clients.recording.trail()) == set()
 
 
+def test_a_paused_broker_is_no_leader_where_nobody_leads() -> None:
+    """The last replica in sync is down, and one that was paused before still takes itself for the leader."""
+    clients = Recorded(ports=(1, 2, 3))
+    writer = Writer(clients)
+    first = int(clients.host.cluster.leader("t-0")[1:])
+    writer.write()
+    inject(clients, 1, "pause", broker=first)
+    clients.wait(60_000)
+    writer.write()
+    for number, broker in enumerate(sorted({1, 2, 3} - {first}), 2):
+        inject(clients, number, "shut_down", broker=broker)
+    assert clients.host.led["t-0"].leader == ""
+    assert clients.host.problems() == {}
+    assert names(clients.recording.trail()) == set()
+
+
 def is_up(host: str, port: int) -> bool:
     """Say whether a broker answers."""
     try:

@@ -205,3 +205,15 @@ def test_what_a_paused_broker_owes_is_not_due() -> None:
     inject(clients, 1, "pause", broker=1)
     assert clients.wait(200) == {} and clients.host.deadline is None
     assert clients.written(clients.give(Ended(1, clients.now)))[me]
+
+
+def test_no_controller_is_named_where_the_controller_hears_nobody() -> None:
+    """A broker that was paused answers what waits in its sockets before it is heard again; the other one is paused."""
+    clients = talk(ports=(1, 2))
+    me = clients.connect(1)
+    for broker in (1, 2):
+        inject(clients, broker, "pause", broker=broker)
+    assert clients.ask(me, offer.METADATA, 9, {"topics": None}) == {}
+    clients.wait(60_000)
+    (answer,) = clients.written(clients.give(Ended(1, clients.now)))[me]
+    assert (answer["brokers"], answer["controller_id"]) == ((), -1)

@@ -44,7 +44,7 @@ def metadata(here: AskedBroker, request: WireRequest) -> Fields:
         "brokers": tuple({"node_id": number, **here.address(number)} for number in here.there),
         "topics": (*({"name": None, "topic_id": topic_id, "error_code": code("UNKNOWN_TOPIC_ID")}
                      for topic_id in unknown), *(_topic(here, name, may_create) for name in names)),
-        "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
+        "cluster_id": here.settings.cluster_id, "controller_id": here.controller,
     }
 
 
@@ -135,7 +135,7 @@ def _coordinator(here: AskedBroker, key: str, kind: int) -> Fields:
 def describe_cluster(here: AskedBroker, request: WireRequest) -> Fields:
     """List the brokers."""
     return {
-        "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
+        "cluster_id": here.settings.cluster_id, "controller_id": here.controller,
         "brokers": tuple({"broker_id": number, **here.address(number)} for number in here.there)}
 
 
