@@ -214,10 +214,8 @@ class RunningCluster(FailingBrokers):
 
     def served_log(self, p: str) -> PartitionLog | None:
         """Return the log of a partition as the leader has it; None if it does not serve it, or nobody leads."""
-        if self.is_replicated and p in self._replicas and self._quorum(p).leader is None:
-            return None
-        b = self.leader(p)
-        state = None if b in self.down else self._states[b][LEADER[p]]
+        b = self.led[p].leader
+        state = None if not b or b in self.down else self._states[b][LEADER[p]]
         return state.log if state is not None and state.serves else None
 
     @property
