@@ -27,7 +27,7 @@ from harness.verify.isolation.clients import judged
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
-from kafka_proto.gateway.inputs import Ended
+from kafka_proto.gateway.inputs import Arrived, Ended, Injected
 from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import PartitionLog
 from kafka_proto.log.chunks import chunks
@@ -168,6 +168,20 @@ def test_what_the_last_state_has_is_read(edit: Any, expected: set[str]) -> None:
     changed = attrs.evolve(brokers, logs=FrozenMap({**brokers.logs, "t-0": edit(brokers.logs["t-0"])}))
     events[at] = attrs.evolve(events[at], writes={**events[at].writes, "brokers": changed})
     assert {one.anomaly for one in judged(model, events)} == expected
+
+
+def test_a_history_without_an_input_has_records_that_nobody_sent() -> None:
+    """Where the host cannot take an input, nothing is said of what follows."""
+    clients = Recorded()
+    Writer(clients).write()
+    model, history = replayed_history(clients.recording.trail())
+    events = [*history.events]
+    wrote = next(n for n, event in enumerate(events) if event.detail.startswith("Produce"))
+    assert judged(model, events) == ()
+    none = attrs.evolve(events[wrote], input=Arrived(99, b"", clients.now))
+    assert {one.anomaly for one in judged(model, [*events[:wrote], none])} == {"garbage-read"}
+    broken = attrs.evolve(events[wrote], input=Injected(1, "crash", clients.now, broker=9))
+    assert {one.anomaly for one in judged(model, [*events[:wrote], broken])} == set()
 
 
 def test_records_that_are_deleted_by_right_are_missed_by_nobody() -> None:
