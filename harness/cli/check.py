@@ -35,6 +35,7 @@ from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folde
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import Bounded
 from harness.explore.checkpoint import Checkpoint
+from harness.explore.machine import cores, free
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
 from harness.explore.target import SearchTarget
@@ -85,7 +86,10 @@ SAVED_EVERY = 30.0
 @click.option("--parts", type=whole(1), metavar="N",
               help="With --engine spark: partitions of the states (default: 4 per core).")
 @click.option("--fingerprints", is_flag=True, help="Keep 64-bit fingerprints in memory, not whole states.")
-@click.option("--memory", type=float, metavar="GB", help="Stop when the states need more memory than this.")
+@click.option("--memory", type=float, metavar="GB",
+              help="Stop when the search needs more memory than this (default: nine tenths of what is free).")
+@click.option("--threads", type=whole(1), metavar="N",
+              help="Threads of the compiled kernel (default: one per core).")
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR",
               help="Save the search here at intervals and when interrupted; resume from a checkpoint found here.")
 @OUT
@@ -95,7 +99,7 @@ def check(
     targets: tuple[str, ...], timers: tuple[str, ...], states: int | None, invariants: tuple[str, ...],
     temporal: tuple[str, ...], fairness: str, symmetry: bool, reductions: tuple[str, ...], view: bool, no_stop: bool,
     deadlock: bool, engine: str, master: str | None, parts: int | None, fingerprints: bool, memory: float | None,
-    checkpoint: Path | None, out: Path, as_json: bool,
+    threads: int | None, checkpoint: Path | None, out: Path, as_json: bool,
 ) -> int:
     """Check every reachable state of a model or a scenario.
 
@@ -111,10 +115,11 @@ def check(
     check_options(built, temporal, memory, given)
     refuse_expressions(built, {**given, "--engine spark": engine == SPARK})
     refuse_together(engine, checkpoint, {"--master": master, "--parts": parts}, {
-        "--property": temporal, **given, "--memory": memory, "--states": states,
+        "--property": temporal, **given, "--memory": memory, "--threads": threads, "--states": states,
     })
     engine = engine_for(built, engine, reduce, {
         "--property": temporal, "--view": view, "--fingerprints": fingerprints, "--checkpoint": checkpoint,
+        "--threads": threads,
     })
     spoiling = {**given, "--invariant": invariants}
     temporal = temporal or temporal_of(asked, built, engine, spoiling)
@@ -125,7 +130,7 @@ def check(
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
     most = states or (FREE_STATES if engine == PLAIN or beyond_specs(built) else 0)
-    most_bytes = round((memory or 0) * 1e9)
+    most_bytes = round(memory * 1e9) if memory else free()
     search: Search | PlainSearch | SparkSearch
     if engine == SPARK:
         search = on_spark(built, names, checkpoint, master, parts, not no_stop, deadlock)
@@ -135,7 +140,7 @@ def check(
     else:
         search = Search(
             built, names, stop=not no_stop, deadlock=deadlock, symmetry=bool(reduce), view=view, witnesses=True,
-            fingerprints=fingerprints, engine=engine, states=most, memory=most_bytes,
+            fingerprints=fingerprints, engine=engine, threads=threads or cores(), states=most, memory=most_bytes,
             checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
         )
     with _progress(not as_json, most) as report, _stopping(search):
@@ -149,7 +154,7 @@ def check(
     summary = _summary(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu,
                        search_cpu + search.worker_cpu)
     summary["reductions"] = list(reduce)
-    summary |= watch.summary({"states": most, "memory": memory})
+    summary |= watch.summary({"states": most, "memory": most_bytes / 1e9})
     if result.keys:
         summary["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys
     summary["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}

@@ -20,7 +20,7 @@ FREE_STATES = 500_000
 with --engine plain, less with the others."""
 MANY_STATES, MANY_LEVELS = 1_000_000, 2_000
 """States and levels after which the other engines, if no limit is given, look whether something keeps growing."""
-GROWTH = "growth"
+GROWTH, MEMORY = "growth", "memory"
 FRONTIER = 7
 """States that a search had not expanded yet, from which walks look for growth, too."""
 
@@ -45,9 +45,10 @@ class Watch:
                 search.limit, search.wants_stop = GROWTH, True
 
     def look_back(self) -> None:
-        """After a search that ended early, look what keeps growing."""
+        """After a search that ended early, look what keeps growing, unless that would take memory it may not have."""
         search = self._search
-        early = search.interrupted or (isinstance(search, Search | PlainSearch) and search.limit is not None)
+        limit = search.limit if isinstance(search, Search | PlainSearch) else None
+        early = search.interrupted or limit not in (None, MEMORY)
         if early and self.growth is None:
             self._look()
 
@@ -85,7 +86,7 @@ def ended_by(summary: Mapping[str, Any], checkpoint: Path | None) -> str:
             f"limit the search with --states"
         )
     fewer = "fewer faults or timers" if goes_beyond_specs(summary) or summary["engine"] == "plain" else "--symmetry"
-    if name == "memory":
+    if name == MEMORY:
         return (
             f"the search needs more than {value:g} GB of memory after "
             f"{counted(summary['distinct'], 'state')}{kept}; give more with --memory, or use smaller sizes or {fewer}"

@@ -43,7 +43,7 @@ def check_options(
                 f"may not be real; leave {option} or --property out"
             )
     if memory is not None and not LEAST_MEMORY <= memory < math.inf:
-        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}; leave it out for no limit")
+        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}; leave it out for most of what is free")
 
 
 def refuse_together(
@@ -111,6 +111,8 @@ def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mappi
     """
     needs = beyond_specs(model)
     given = [name for name, value in others.items() if value]
+    if engine == "python" and others.get("--threads"):
+        raise Refusal("--threads is of the compiled kernel; leave it out, or use another engine")
     if needs and engine == SPARK:
         raise Refusal(f"{model.name} has {needs}, which --engine {engine} does not support yet; use another engine")
     own = [name for name in reduce if name != SYMMETRY or needs]

@@ -11,12 +11,14 @@ and no deeper than what was found, shows which are; what it cannot show is named
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Callable, Collection
 
 import attrs
 
 from harness.explore.bounded import without_bounds
+from harness.explore.machine import is_beyond
 from harness.explore.model_memo import Remembered, Way
 from harness.explore.packed.look_ups import WITNESSED
 from harness.explore.packed.result import Progress, Result, Violation, ranked
@@ -28,7 +30,6 @@ from harness.model import Model, State
 
 CHUNK = 256
 """States between two looks at limits and at requests to stop."""
-BYTES_PER_STATE, BYTES_PER_SLOT = 200, 8
 NO_STEP = "no step is possible"
 NUMBERS, SYMMETRY = REDUCTIONS = ("numbers", "symmetry")
 ORDER = "order"
@@ -179,7 +180,7 @@ class PlainSearch:
                     self.limit = "states"
                     break
             self.progress(len(self.visited), self._generated, depth, len(self.visited) - n - 1)
-            if self._memory and self.bytes() > self._memory:
+            if is_beyond(self._memory, sys.getsizeof(self._numbers)):
                 self.limit = self.limit or "memory"
             if self.wants_stop and self.limit is None and n + 1 < len(self.visited):
                 self.interrupted = True
@@ -299,11 +300,6 @@ class PlainSearch:
         """Return some of the states that were met and not expanded, evenly from all."""
         rest = len(self.visited) - self._done
         return [self.known.mapping(self.visited[self._done + n * rest // most]) for n in range(most) if rest]
-
-    def bytes(self) -> int:
-        """Estimate what the states, and what is remembered about the model and its actors, take."""
-        states = len(self.visited) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
-        return self.known.bytes() + states + (0 if self._ample is None else self._ample.bytes())
 
     def _result(self) -> Result:
         found = [(hit.violation, hit.way) for hit in self._hits.values()]

@@ -19,8 +19,6 @@ from harness.model import Message, Model, Process, Property, State, Step, Value,
 
 Read = int | Derived
 """A slot that was read, or what a function makes of one."""
-BYTES_PER_WAY, BYTES_PER_EFFECT = 1_200, 300
-"""What is kept, on CPython 3.11 and rounded up."""
 
 
 class Way:
@@ -29,7 +27,6 @@ class Way:
     __slots__ = ("_writes", "reads", "step", "unit")
 
     def __init__(self, remembered: Remembered, step: Step, unit: int, reads: tuple[int, ...]) -> None:
-        remembered.used += BYTES_PER_WAY
         self.step = step
         self.unit = unit
         """Whose step it is: the place among `Model.everyone()`."""
@@ -56,14 +53,12 @@ class Remembered(SlotValues):
         self._messages: dict[tuple[str, Message], ReadMemo] = {}
         self._units = [self._unit(n, process) for n, process in enumerate(model.everyone())]
         self._inside = None if model.constraint is None else ReadMemo(self, model.constraint)
-        self._steps_of: Remembered | None = None
         self._ask(checked)
         self.starts = [self.intern(state) for state in starts]
 
     def asking(self, checked: Iterable[Property]) -> Remembered:
         """Return one that asks these properties; values and steps it has in common with this one."""
         other = copy(self)
-        other._steps_of, other.used = self, 0
         other._ask(checked)
         return other
 
@@ -78,10 +73,6 @@ class Remembered(SlotValues):
         """Whether `footprints` are kept."""
         self.footprints: dict[str, dict[Read, None]] = {prop.name: {} for prop in checked}
         """What each property has read so far: slots, and what functions make of them."""
-
-    def bytes(self) -> int:
-        """Estimate what everything here takes."""
-        return self.used + (0 if self._steps_of is None else self._steps_of.bytes())
 
     def _split(self, prop: Property) -> Iterable[Any]:
         return self.model.split(prop) if prop.is_safety else (partial(witnessed, prop),)
@@ -124,7 +115,6 @@ class Remembered(SlotValues):
 
     def writes(self, view: View, step: Step) -> tuple[tuple[int, int], ...]:
         """Return what a step writes: places of slots, and ids of values."""
-        self.used += BYTES_PER_EFFECT
         written = self.model.effects(view, step).writes
         return tuple([(self.index[name], self.number(self.index[name], value)) for name, value in written])
 

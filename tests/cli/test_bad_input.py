@@ -80,7 +80,7 @@ PULSAR = ("check", "compaction/pulsar")
     (("check", "kafka/4.0", "--engine", "python", "--reduce", "numbers"),
      "--engine python does not support --reduce numbers; give --engine plain, or leave it out"),
     ((*CHECK, "--engine", "java"), "'java' is not one of 'auto', 'python', 'kernel'"),
-    ((*CHECK, "--memory", "0"), "--memory takes gigabytes, more than 0, not 0; leave it out for no limit"),
+    ((*CHECK, "--memory", "0"), "--memory takes gigabytes, more than 0, not 0; leave it out for most of what is free"),
     ((*CHECK, "--memory", "nan"), "--memory takes gigabytes, more than 0, not nan"),
     ((*CHECK, "--memory", "inf"), "--memory takes gigabytes, more than 0, not inf"),
     ((*CHECK, "--memory", "1e-12"), "--memory takes gigabytes, more than 0, not 1e-12"),

@@ -26,7 +26,7 @@ from support.commands.command_line import Outcome, call, ended, files_below, sta
 
 from harness.cli import check
 from harness.explore.checkpoint import Checkpoint
-from harness.explore.packed import kernel, kernel_loop, layout, loop, search
+from harness.explore.packed import kernel, kernel_loop, layout, python_loop, search
 from harness.model import Model, Process, Step, View, always
 
 needs_kernel = pytest.mark.skipif(not kernel.is_available(), reason="the kernel cannot be compiled here")
@@ -56,8 +56,8 @@ def broken_off(after: int, chunk: int = 40, times: int = 1) -> Iterator[None]:
         return expanded
 
     with (
-        patch.object(loop, "CHUNK", chunk), patch.object(kernel_loop, "SLICE", chunk),
-        patch.object(loop.PythonLoop, "expand", breaking(loop.PythonLoop.expand)),
+        patch.object(python_loop, "CHUNK", chunk), patch.object(kernel_loop, "SLICE", chunk),
+        patch.object(python_loop.PythonLoop, "expand", breaking(python_loop.PythonLoop.expand)),
         patch.object(kernel_loop.KernelLoop, "expand", breaking(kernel_loop.KernelLoop.expand)),
     ):
         yield
@@ -320,7 +320,7 @@ def test_properties_without_numpy_are_refused(tmp_path: Path, monkeypatch: pytes
 
 
 SLOW = """
-import functools, time, harness.explore.packed.loop as loop
+import functools, time, harness.explore.packed.python_loop as loop
 expand = loop.PythonLoop.expand
 def slow(self, answered):
     for done in expand(self, answered):

@@ -17,7 +17,7 @@ from harness import model as m
 from harness.explore import checkpoint
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
-from harness.explore.packed import kernel_loop, loop
+from harness.explore.packed import kernel_loop, python_loop
 from harness.explore.packed import search as search_module
 from harness.explore.packed.search import Search
 
@@ -108,7 +108,7 @@ def test_packed_search_of_actors_meets_the_very_states(
 ) -> None:
     """Level by level the states are those of the reference semantics, also where fields overflow on the way."""
     monkeypatch.setattr(search_module, "SCOUTED", 2)
-    monkeypatch.setattr(loop, "CHUNK", 7)
+    monkeypatch.setattr(python_loop, "CHUNK", 7)
     monkeypatch.setattr(kernel_loop, "SLICE", 7)
     monkeypatch.setattr(kernel_loop, "BITS", {words: 64 * words - 1})
     model = made(name)

@@ -6,7 +6,7 @@ import pytest
 from support.searches.engines import KERNEL, everything, safety
 from support.searches.spec_models import MODELS, made
 
-from harness.explore.packed import kernel_loop, layout, loop
+from harness.explore.packed import kernel_loop, layout, python_loop
 from harness.explore.packed import search as search_module
 from harness.explore.packed.result import Result
 from harness.explore.packed.search import Search
@@ -81,4 +81,4 @@ def test_a_search_that_is_closed_gives_its_memory_back() -> None:
     python = Search(made(MODELS["diary-02"]), (), engine="python")
     assert python.run().complete
     python.close()
-    assert isinstance(python.loop, loop.PythonLoop) and not (python.loop.seen or python.loop.levels)
+    assert isinstance(python.loop, python_loop.PythonLoop) and not (python.loop.seen or python.loop.levels)

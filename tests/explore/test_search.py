@@ -22,7 +22,7 @@ from support.searches import plain_search
 from support.searches.engines import ENGINES, KERNEL, assert_violates, assert_witnessed, everything, safety, states_of
 from support.searches.spec_models import MODELS, PUBLISHED, SMALL, Given, made
 
-from harness.explore.packed import kernel_loop, layout, loop, space
+from harness.explore.packed import kernel_loop, layout, python_loop, space
 from harness.explore.packed import search as search_module
 from harness.explore.packed.result import Result
 from harness.explore.packed.search import Search
@@ -115,7 +115,7 @@ def test_search_finds_what_there_is(name: str, engine: str, how: str, monkeypatc
     if how == "unscouted":
         monkeypatch.setattr(search_module, "SCOUTED", 2)
     if how == "pieces":
-        monkeypatch.setattr(loop, "CHUNK", 7)
+        monkeypatch.setattr(python_loop, "CHUNK", 7)
         monkeypatch.setattr(kernel_loop, "SLICE", 7)
     if how == "apart":
         monkeypatch.setattr(space, "GROUPS", 1_000)

@@ -21,7 +21,8 @@ from harness.campaign.search.state_columns import Coder, Keys, from_bytes, merge
 from harness.campaign.spark_job import unwritable
 from harness.explore.packed.footprints import Answer
 from harness.explore.packed.layout import Overflow
-from harness.explore.packed.loop import DEADLOCK, PythonLoop, expand
+from harness.explore.packed.loop import DEADLOCK
+from harness.explore.packed.python_loop import PythonLoop, expand
 from harness.explore.packed.space import Space
 from harness.model import Model, find_model
 

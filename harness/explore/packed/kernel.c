@@ -6,13 +6,19 @@
    States are kept in the order of their discovery; the table of seen states holds their numbers and some bits of
    their hash. Compiled without Python's headers, used through ctypes. */
 
-#include "kernel_tables.h"
+#include "kernel_threads.h"
+
+#define SOON 200000             /* more states than Python lets come before it looks at the memory again, as a rule */
+#define FEW 20                  /* one in so many states may lack something: else threads do not pay */
 
 /* ---- the states seen ---- */
 
-static u64 bytes_used(const Kernel *k)
+/* What the states will soon take at once: their arrays are copied into larger ones. */
+static u64 bytes_soon(const Kernel *k)
 {
-    return k->states.room * sizeof(Bits) + (k->limit + 1) * sizeof(u64);
+    u64 table = (k->limit + 1) * sizeof(u64), states = k->states.room * sizeof(Bits);
+    return ((k->distinct + SOON) * 3 > k->limit * 2 ? 2 * table : 0)
+        + (k->states.count + SOON > k->states.room ? states + states / 2 : 0);
 }
 
 static int seen_grow(Kernel *k)
@@ -88,97 +94,7 @@ static inline int seen_put(Kernel *k, Bits state, u64 hash)
     return 1;
 }
 
-/* ---- looking up ---- */
-
-static inline u32 look_up_get(Kernel *k, u32 number, Bits state)
-{
-    Table *table = &k->look_ups.at[number];
-    u32 found = table_get(table, state);
-    if (LIKELY(found != NONE)) return found;
-    words_of(state, k->missed);
-    int64_t answer = k->miss(LOOK_UP, number);
-    if (answer < 0) return NONE;
-    table = &k->look_ups.at[number];
-    if (table_put(table, state, (u32)answer)) return NONE;
-    return (u32)answer;
-}
-
-static inline int least(Kernel *k, Bits *state)
-{
-    Bits from = *state, image = bits_none();
-    u32 at = 0;
-    do {
-        Table *orbit = &k->orbits.at[at];
-        u32 found = table_get(orbit, from);
-        if (found == NONE) {
-            words_of(from, k->missed);
-            int64_t answer = k->miss(IMAGE, at);
-            if (answer < 0) return FAILED;
-            orbit = &k->orbits.at[at];
-            found = (u32)answer;
-            if (table_put(orbit, from, found)) return NO_MEMORY;
-        }
-        image = sum(image, sum(k->images.at[found].part, both(from, k->images.at[found].rest)));
-        at = k->images.at[found].next;
-    } while (at != NONE);
-    *state = image;
-    return OK;
-}
-
-/* Find all that is known of a state: entries into `met`, successors (canonical where asked) into `after`. */
-static int look(Kernel *k, Bits state)
-{
-    k->met.count = k->after.count = k->ahead.count = 0;
-    if (ROOM(k->ahead, k->roots.count)) return NO_MEMORY;
-    for (u64 i = k->roots.count; i-- > 0;) k->ahead.at[k->ahead.count++] = k->roots.at[i];
-    while (k->ahead.count) {
-        u32 number = look_up_get(k, k->ahead.at[--k->ahead.count], state);
-        if (number == NOTHING) continue;
-        if (number == NONE) return FAILED;
-        Entry *found = &k->entries.at[number];
-        if (found->edges != found->edges_end || found->answers) {
-            if (ROOM(k->met, 1)) return NO_MEMORY;
-            k->met.at[k->met.count++] = number;
-        }
-        u64 children = found->children_end - found->children;
-        if (ROOM(k->ahead, children)) return NO_MEMORY;
-        for (u64 i = children; i-- > 0;) k->ahead.at[k->ahead.count++] = k->links.at[found->children + i];
-    }
-    for (u64 m = 0; m < k->met.count; m++) {
-        u32 first = k->entries.at[k->met.at[m]].edges, end = k->entries.at[k->met.at[m]].edges_end;
-        if (ROOM(k->after, end - first)) return NO_MEMORY;
-        for (u32 e = first; e < end; e++) {
-            Bits after = sum(state, k->edges.at[e].delta);
-            for (u32 c = k->edges.at[e].channels; c < k->edges.at[e].channels_end; c++) {
-                u32 number = k->links.at[c];
-                Channel *channel = &k->channels.at[number];
-                u64 at = bits_at(state, channel->shift) & channel->low;
-                if (at >= channel->room || !channel->known[at]) {
-                    words_of(state, k->missed);
-                    if (k->miss(CHANNEL, number) < 0) return FAILED;
-                    channel = &k->channels.at[number];
-                }
-                after = sum(after, channel->difference[at]);
-            }
-            if (k->symmetric && least(k, &after)) return FAILED;
-            k->after.at[k->after.count++] = after;
-        }
-    }
-    return OK;
-}
-
-static int is_outside(Kernel *k, Bits state)
-{
-    u32 table = k->bounds;
-    while (table != NONE) {
-        u32 number = look_up_get(k, table, state);
-        if (number == NONE) return FAILED;
-        Entry *found = &k->entries.at[number];
-        if (found->answers) return 1;
-        table = found->children == found->children_end ? NONE : k->links.at[found->children];
-    }
-    return 0;
-}
+/* ---- expanding ---- */
 
 static int commit(Kernel *k)
 {
@@ -202,53 +118,112 @@ API int kernel_seed(Kernel *k, const u64 *states, u64 number)
     return OK;
 }
 
+/* Take what was found of a state: count, note answers, and put its successors among those to be seen. */
+static int take(Kernel *k, u64 number, Bits state, const u32 *met, u64 count, const Successor *after, u64 successors)
+{
+    int any = 0;
+    for (u64 m = 0; m < count; m++) {
+        const Entry *found = &k->entries.at[met[m]];
+        k->hits.at[met[m]]++;
+        k->generated += found->ways;
+        any |= found->edges != found->edges_end;
+        if (found->answers) {
+            if (ROOM(k->events, 1)) return NO_MEMORY;
+            k->events.at[k->events.count++] = (Event){ number, met[m], 0 };
+        }
+    }
+    if (ROOM(k->pending, successors)) return NO_MEMORY;
+    for (u64 i = 0; i < successors; i++) {
+        Bits next = after[i].after;
+        if (after[i].outside) {
+            if (map_get(&k->outside_map, next) != NONE) continue;
+            if (map_put(&k->outside_map, next, 0) || ROOM(k->outside, 1)) return NO_MEMORY;
+            k->outside.at[k->outside.count++] = next;
+        } else if (!same(next, state)) {
+            __builtin_prefetch(&k->seen[after[i].hash & k->limit]);
+            k->pending.at[k->pending.count++] = (Pending){ next, after[i].hash };
+        }
+    }
+    if (!any && k->deadlocks) {
+        if (ROOM(k->events, 1)) return NO_MEMORY;
+        k->events.at[k->events.count++] = (Event){ number, NONE, 0 };
+    }
+    return k->pending.count >= 32 ? commit(k) : OK;
+}
+
+/* Expand one state, asking for what is missing. */
+static int expand_one(Kernel *k, u64 number)
+{
+    int failed;
+    Bits state = k->states.at[number];
+    Looker *l = look_at(k, state, &failed);
+    if (failed) return failed;
+    return take(k, number, state, l->met.at, l->met.count, l->after.at, l->after.count);
+}
+
+/* Take the states of a batch in their order; those that lack something are looked up anew. */
+static int expand_batch(Kernel *k, Batch *batch, u64 *begin)
+{
+    int failed;
+    for (u64 i = 0; i < batch->count; i++, ++*begin) {
+        const Found *found = &batch->found[i];
+        const Looker *l = &batch->lookers[found->who];
+        failed = found->code ? expand_one(k, *begin) : take(
+            k, *begin, batch->states[i], l->met.at + found->met, found->met_end - found->met,
+            l->after.at + found->after, found->after_end - found->after);
+        if (failed) return failed;
+    }
+    return OK;
+}
+
+static u64 lacking_in(const Batch *batch)
+{
+    u64 count = 0;
+    for (u64 i = 0; i < batch->count; i++) count += batch->found[i].code != OK;
+    return count;
+}
+
+/* Expand with several threads, until too much is missing for it to pay. While one batch is taken, the next one is
+   looked up, unless something is missing: then Python will change the tables. */
+static int expand_together(Kernel *k, u64 *begin, u64 end)
+{
+    for (int n = 0; n < 2; n++)
+        if (!k->batch[n] && !(k->batch[n] = batch_new())) return NO_MEMORY;
+    Batch *now = k->batch[0], *next = k->batch[1];
+    batch_begin(k, now, *begin, end);
+    batch_end(now);
+    for (;;) {
+        u64 after = now->first + now->count, lacks = lacking_in(now);
+        k->together += now->count - lacks;
+        int goes_on = after < end && lacks * FEW <= now->count;
+        if (goes_on && !lacks) batch_begin(k, next, after, end);
+        int failed = expand_batch(k, now, begin);
+        if (failed) {
+            if (goes_on && !lacks) batch_drop(next);
+            return failed;
+        }
+        if (!goes_on) return OK;
+        if (lacks) batch_begin(k, next, after, end);
+        batch_end(next);
+        Batch *done = now;
+        now = next;
+        next = done;
+    }
+}
+
 /* Expand the states from *begin up to end (numbers among those kept); *begin is where it stopped. */
 API int kernel_expand(Kernel *k, u64 *begin, u64 end)
 {
-    int failed;
-    for (; *begin < end; ++*begin) {
-        Bits state = k->states.at[*begin];
-        if ((failed = look(k, state))) { int also = commit(k); return also ? also : failed; }
-        if (k->bounds != NONE) {
-            u64 kept = 0;
-            for (u64 i = 0; i < k->after.count; i++) {
-                Bits after = k->after.at[i];
-                int outside = is_outside(k, after);
-                if (outside < 0) { int also = commit(k); return also ? also : FAILED; }
-                if (!outside) k->after.at[kept++] = after;
-                else if (map_get(&k->outside_map, after) == NONE) {
-                    if (map_put(&k->outside_map, after, 0) || ROOM(k->outside, 1)) return NO_MEMORY;
-                    k->outside.at[k->outside.count++] = after;
-                }
-            }
-            k->after.count = kept;
-        }
-        int any = 0;
-        for (u64 m = 0; m < k->met.count; m++) {
-            Entry *found = &k->entries.at[k->met.at[m]];
-            found->hits++;
-            k->generated += found->ways;
-            any |= found->edges != found->edges_end;
-            if (found->answers) {
-                if (ROOM(k->events, 1)) return NO_MEMORY;
-                k->events.at[k->events.count++] = (Event){ *begin, k->met.at[m], 0 };
-            }
-        }
-        if (!any && k->deadlocks) {
-            if (ROOM(k->events, 1)) return NO_MEMORY;
-            k->events.at[k->events.count++] = (Event){ *begin, NONE, 0 };
-        }
-        if (ROOM(k->pending, k->after.count)) return NO_MEMORY;
-        for (u64 i = 0; i < k->after.count; i++) {
-            Bits after = k->after.at[i];
-            if (same(after, state)) continue;
-            u64 hash = mix(after);
-            __builtin_prefetch(&k->seen[hash & k->limit]);
-            k->pending.at[k->pending.count++] = (Pending){ after, hash };
-        }
-        if (k->pending.count >= 32 && (failed = commit(k))) { ++*begin; return failed; }
+    int failed = OK;
+    u64 size = k->size_of_batch;
+    while (*begin < end && !failed) {
+        u64 missed = k->misses, upto = *begin + size < end ? *begin + size : end;
+        while (*begin < upto && !(failed = expand_one(k, *begin))) ++*begin;
+        if (!failed && k->threads > 1 && *begin + 2 * size < end && (k->misses - missed) * FEW <= size)
+            failed = expand_together(k, begin, end);
     }
-    return commit(k);
+    int also = commit(k);
+    return also ? also : failed;
 }
 
 /* Which of some states have one of the targets among their successors. */
@@ -259,9 +234,11 @@ API int64_t kernel_sources(Kernel *k, const u64 *targets, u64 count, const u64 *
     for (u64 i = 0; i < count; i++)
         if (map_put(&map, bits_of(targets + WORDS * i), 0)) { map_clear(&map); return NO_MEMORY; }
     for (u64 n = 0; n < number; n++) {
-        if (look(k, bits_of(states + WORDS * n))) { map_clear(&map); return FAILED; }
-        for (u64 i = 0; i < k->after.count; i++)
-            if (map_get(&map, k->after.at[i]) != NONE) { sources[found++] = n; break; }
+        int failed;
+        Looker *l = look_at(k, bits_of(states + WORDS * n), &failed);
+        if (failed) { map_clear(&map); return FAILED; }
+        for (u64 i = 0; i < l->after.count; i++)
+            if (map_get(&map, l->after.at[i].after) != NONE) { sources[found++] = n; break; }
     }
     map_clear(&map);
     return found;
@@ -272,11 +249,13 @@ API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *
 {
     u64 count = 0;
     for (u64 n = begin; n < end; n++) {
-        if (look(k, k->states.at[n])) return FAILED;
+        int failed;
+        Looker *l = look_at(k, k->states.at[n], &failed);
+        if (failed) return FAILED;
         u64 i = 0;
-        for (u64 m = 0; m < k->met.count; m++)
-            for (u32 e = k->entries.at[k->met.at[m]].edges; e < k->entries.at[k->met.at[m]].edges_end; e++, i++) {
-                u64 number = seen_get(k, k->after.at[i], mix(k->after.at[i]));
+        for (u64 m = 0; m < l->met.count; m++)
+            for (u32 e = k->entries.at[l->met.at[m]].edges; e < k->entries.at[l->met.at[m]].edges_end; e++, i++) {
+                u64 number = seen_get(k, l->after.at[i].after, l->after.at[i].hash);
                 if (number == NUMBER) continue;
                 if (count == room) return LIMIT;
                 from[count] = (int32_t)n;
@@ -285,6 +264,18 @@ API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *
             }
     }
     return (int64_t)count;
+}
+
+API void kernel_free(Kernel *k)
+{
+    forget_tables(k);
+    map_clear(&k->outside_map);
+    looker_free(&k->looker);
+    batch_free(k->batch[0]); batch_free(k->batch[1]);
+    free(k->look_ups.at); free(k->entries.at); free(k->hits.at); free(k->edges.at); free(k->links.at);
+    free(k->channels.at); free(k->roots.at); free(k->orbits.at); free(k->images.at); free(k->states.at);
+    free(k->events.at); free(k->outside.at); free(k->pending.at); free(k->seen);
+    free(k);
 }
 
 /* ---- reading ---- */
@@ -297,7 +288,8 @@ API void kernel_counts(const Kernel *k, u64 *counts)
     counts[3] = k->events.count;
     counts[4] = k->outside.count;
     counts[5] = k->entries.count;
-    counts[6] = bytes_used(k);
+    counts[6] = bytes_soon(k);
+    counts[7] = k->together;
 }
 
 API void kernel_read(const Kernel *k, u64 begin, u64 end, u64 *out)

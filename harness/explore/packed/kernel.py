@@ -22,8 +22,9 @@ from typing import Any
 
 from harness.model import Refusal
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.c", "kernel_tables.h", "kernel_bits.h"))
-FLAGS = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden"]
+SOURCES = tuple(Path(__file__).with_name(name) for name in (
+    "kernel.c", "kernel_threads.h", "kernel_look.h", "kernel_tables.h", "kernel_bits.h"))
+FLAGS = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
 
 WORDS = (2, 3, 4)
 """How many 64-bit words a state may have; the kernel is compiled for each of them, when it is first needed."""
@@ -32,7 +33,7 @@ _U32, _U64, _INT, _PTR = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int, ctypes.
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "new": (_PTR, [MISS, _PTR]),
     "free": (None, [_PTR]),
-    "options": (None, [_PTR, _INT, _INT, _INT]),
+    "options": (None, [_PTR, _INT, _INT, _INT, _U32, _U32]),
     "look_up": (ctypes.c_int64, [_PTR, _PTR]),
     "narrow": (None, [_PTR, _U32, _PTR]),
     "orbit": (ctypes.c_int64, [_PTR, _PTR]),

@@ -18,7 +18,7 @@ from harness.explore.packed.footprints import Channel, PackedEdge
 from harness.explore.packed.kernel import MISS, WORDS, library
 from harness.explore.packed.layout import Overflow
 from harness.explore.packed.look_ups import NOTHING, LookUp, TableEntry
-from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, LevelSizes, LoopOptions
+from harness.explore.packed.loop import ASKED, DEADLOCK, Answered, Arrows, LevelSizes, LoopOptions
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, for_kernel, from_kernel, from_words, to_words
 from harness.explore.reduction.symmetry import OrbitTable
@@ -29,12 +29,18 @@ EARLY = 500_000
 """States up to which it is early."""
 SLICE = 50_000
 """States that are expanded before Python looks around (Ctrl-C, progress)."""
+BATCH = 8_192
+"""States that several threads look up together, before one of them takes what was found in order; no more."""
 NONE = 0xFFFFFFFF
 LOOK_UP, CHANNEL = 0, 1
 """What the kernel may miss, besides an image: as in kernel.c."""
 NO_MEMORY = -2
 Moved = Callable[[Callable[[int], int]], None]
 """Called when states are packed anew, with the function that does it."""
+
+
+class Full(Exception):
+    """There is no more memory: the kernel stops at the state at hand."""
 
 
 class KernelLoop(LevelSizes):
@@ -62,7 +68,9 @@ class KernelLoop(LevelSizes):
 
         self.callback = MISS(miss)
         self.kernel = self.c.kernel_new(self.callback, (ctypes.c_char * len(self.missed)).from_buffer(self.missed))
-        self.c.kernel_options(self.kernel, options.symmetry is not None, options.deadlocks, options.fingerprints)
+        self.c.kernel_options(
+            self.kernel, options.symmetry is not None, options.deadlocks, options.fingerprints, options.threads,
+            BATCH)
         self.position = 0
         self.ends = []
         self.dropped = 0
@@ -71,6 +79,9 @@ class KernelLoop(LevelSizes):
         self.settled: set[str] = set()
         """Properties whose answers are not needed any more."""
         self.error: BaseException | None = None
+        self.asked = 0
+        self.may_stop = False
+        """Whether it may stop where there is no more memory."""
         self.out_done = 0
         self._forget()
 
@@ -96,7 +107,7 @@ class KernelLoop(LevelSizes):
         return self._counts()[2]
 
     def _counts(self) -> array[int]:
-        counts = array("Q", bytes(56))
+        counts = array("Q", bytes(64))
         self.c.kernel_counts(self.kernel, _at(counts))
         return counts
 
@@ -143,11 +154,15 @@ class KernelLoop(LevelSizes):
         while self.position < end - begin:
             first = array("Q", [begin + self.position - self.dropped])
             upto = min(end, begin + self.position + SLICE)
+            self.may_stop = True
             code = self.c.kernel_expand(self.kernel, _at(first), upto - self.dropped)
+            self.may_stop = False
             self.position = first[0] + self.dropped - begin
             self.ends[-1] = self._counts()[1]
             self._events(answered)
-            if code and not (isinstance(self.error, Overflow) and self._repack()):
+            if isinstance(self.error, Full):
+                self.error = None
+            elif code and not (isinstance(self.error, Overflow) and self._repack()):
                 self._raise(code)
             if self.position:  # else nothing is done yet, and the level would look as if it were
                 yield self.position
@@ -249,8 +264,13 @@ class KernelLoop(LevelSizes):
             if count:
                 self.space.tally(found, count)
 
-    def bytes(self) -> int:
+    def soon(self) -> int:
         return self._counts()[6]
+
+    @property
+    def together(self) -> int:
+        """Return how many states were looked up by several threads."""
+        return self._counts()[7]
 
     def _repack(self) -> bool:
         """Give the fields more room and pack all states anew; say whether that was possible."""
@@ -287,6 +307,9 @@ class KernelLoop(LevelSizes):
     def _miss(self, kind: int, number: int) -> int:
         """Fill what the kernel misses; called from it, so that errors are kept for later."""
         try:
+            self.asked += 1
+            if self.asked % ASKED == 0 and self.may_stop and self.options.is_full():
+                raise Full
             state = from_kernel(self.missed)
             if kind == LOOK_UP:
                 found = self.look_ups[number].fill(state)

@@ -15,7 +15,7 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
 enum { LOOK_UP = 0, CHANNEL = 1, IMAGE = 2 };
-enum { OK = 0, FAILED = -1, NO_MEMORY = -2, LIMIT = -3 };
+enum { OK = 0, FAILED = -1, NO_MEMORY = -2, LIMIT = -3, MISSED = -4 };
 
 /* ---- a small map from masked states to numbers ---- */
 
@@ -94,12 +94,21 @@ static int grow(void **at, u64 *room, u64 need, size_t size)
 
 /* A table by `state & mask`: an array where the mask is a few runs of few bits, else a map. */
 typedef struct { Bits mask; Map map; u32 *direct; u32 bits, runs, shift[4], low[4], at[4]; } Table;
-typedef struct { u64 ways, hits; u32 edges, edges_end, children, children_end; u32 answers; } Entry;
+typedef struct { u64 ways; u32 edges, edges_end, children, children_end; u32 answers; } Entry;
 typedef struct { Bits delta; u32 channels, channels_end; } Edge;
 typedef struct { u32 shift; u64 low; Bits *difference; uint8_t *known; u64 room; } Channel;
 typedef struct { Bits part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
 typedef struct { u64 state; u32 found; u32 unused; } Event;
 typedef struct { Bits after; u64 hash; } Pending;
+typedef struct { Bits after; u64 hash; u32 outside; } Successor;
+
+/* What was found of states, one after the other, and whether Python may be asked for what the tables lack. */
+typedef struct { ARRAY(u32) met; ARRAY(Successor) after; ARRAY(u32) ahead; int asks; } Looker;
+
+static void looker_free(Looker *l) { free(l->met.at); free(l->after.at); free(l->ahead.at); }
+
+#define MOST_THREADS 64
+#define MOST_OF_BATCH 8192       /* states that several threads look up together */
 
 typedef int64_t (*Miss)(int kind, u32 number);   /* of the state in `missed` */
 
@@ -108,6 +117,7 @@ typedef struct {
     u64 *missed;
     ARRAY(Table) look_ups;
     ARRAY(Entry) entries;
+    ARRAY(u64) hits;              /* of entries, how often each was met */
     ARRAY(Edge) edges;
     ARRAY(u32) links;             /* children of entries, channels of edges */
     ARRAY(Channel) channels;
@@ -118,15 +128,14 @@ typedef struct {
     ARRAY(Event) events;
     ARRAY(Bits) outside;          /* states out of bounds */
     Map outside_map;
-    ARRAY(Bits) after;            /* successors of the state at hand */
-    ARRAY(u32) met;               /* entries of the state at hand */
-    ARRAY(u32) ahead;
+    Looker looker;                /* of the state at hand */
     ARRAY(Pending) pending;
     u64 *seen;                    /* 24 bits of hash above 40 bits of number + 1; or fingerprints */
     u64 limit;
-    u64 distinct, generated;
+    u64 distinct, generated, misses, together;  /* the last: states that threads found ready */
     int symmetric, deadlocks, fingerprints;
-    u32 bounds;
+    u32 bounds, threads, size_of_batch;
+    struct Batch *batch[2];       /* the one at hand, and the next */
 } Kernel;
 
 #define NUMBER ((1ull << 40) - 1)
@@ -201,25 +210,18 @@ static void forget_tables(Kernel *k)
         free(k->channels.at[i].difference);
         free(k->channels.at[i].known);
     }
-    k->look_ups.count = k->orbits.count = k->channels.count = k->entries.count = k->edges.count = 0;
+    k->look_ups.count = k->orbits.count = k->channels.count = k->entries.count = k->hits.count = 0;
+    k->edges.count = 0;
     k->links.count = k->images.count = k->roots.count = 0;
 }
 
-API void kernel_free(Kernel *k)
-{
-    forget_tables(k);
-    map_clear(&k->outside_map);
-    free(k->look_ups.at); free(k->entries.at); free(k->edges.at); free(k->links.at); free(k->channels.at);
-    free(k->roots.at); free(k->orbits.at); free(k->images.at); free(k->states.at); free(k->events.at);
-    free(k->outside.at); free(k->after.at); free(k->met.at); free(k->ahead.at); free(k->pending.at); free(k->seen);
-    free(k);
-}
-
-API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints)
+API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints, u32 threads, u32 size_of_batch)
 {
     k->symmetric = symmetric;
     k->deadlocks = deadlocks;
     k->fingerprints = fingerprints;
+    k->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+    k->size_of_batch = size_of_batch < MOST_OF_BATCH ? size_of_batch : MOST_OF_BATCH;
 }
 
 /* ---- tables, filled by Python ---- */
@@ -280,10 +282,10 @@ API int kernel_difference(Kernel *k, u32 number, u64 at, const u64 *found)
 /* An entry as a list of numbers: ways, answers, children (count, numbers), edges (count; delta, channels (count, ...)) */
 API int64_t kernel_entry(Kernel *k, const u64 *list)
 {
-    Entry found = { list[0], 0, 0, 0, 0, 0, (u32)list[1] };
+    Entry found = { list[0], 0, 0, 0, 0, (u32)list[1] };
     u64 children = list[2];
     list += 3;
-    if (ROOM(k->links, children) || ROOM(k->entries, 1)) return NO_MEMORY;
+    if (ROOM(k->links, children) || ROOM(k->entries, 1) || ROOM(k->hits, 1)) return NO_MEMORY;
     found.children = (u32)k->links.count;
     for (u64 i = 0; i < children; i++) k->links.at[k->links.count++] = (u32)*list++;
     found.children_end = (u32)k->links.count;
@@ -300,6 +302,7 @@ API int64_t kernel_entry(Kernel *k, const u64 *list)
         k->edges.at[k->edges.count++] = edge;
     }
     found.edges_end = (u32)k->edges.count;
+    k->hits.at[k->hits.count++] = 0;
     k->entries.at[k->entries.count] = found;
     return (int64_t)k->entries.count++;
 }
@@ -319,10 +322,8 @@ API int kernel_roots(Kernel *k, const u32 *numbers, u64 count, u32 bounds)
 
 API void kernel_hits(Kernel *k, u64 *hits)
 {
-    for (u64 i = 0; i < k->entries.count; i++) {
-        hits[i] = k->entries.at[i].hits;
-        k->entries.at[i].hits = 0;
-    }
+    memcpy(hits, k->hits.at, k->hits.count * sizeof(u64));
+    memset(k->hits.at, 0, k->hits.count * sizeof(u64));
 }
 
 #endif

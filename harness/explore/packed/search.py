@@ -15,10 +15,12 @@ import attrs
 
 from harness.explore.bounded import without_bounds
 from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
+from harness.explore.machine import is_beyond
 from harness.explore.packed import kernel, kernel_loop
 from harness.explore.packed.footprints import Answer
 from harness.explore.packed.layout import SLACK, Overflow
-from harness.explore.packed.loop import DEADLOCK, Loop, LoopOptions, PythonLoop
+from harness.explore.packed.loop import DEADLOCK, Loop, LoopOptions
+from harness.explore.packed.python_loop import PythonLoop
 from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.explore.packed.space import Space
 from harness.explore.reduction.symmetry import Symmetry
@@ -63,7 +65,7 @@ class Search:
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
         symmetry: bool = False, view: bool = False, witnesses: bool = False, fingerprints: bool = False,
-        engine: str = "auto", states: int = 0, memory: int = 0,
+        engine: str = "auto", threads: int = 1, states: int = 0, memory: int = 0,
         progress: Progress = lambda distinct, generated, depth, queue: None,
         checkpoint: Checkpoint | None = None, due: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -85,6 +87,7 @@ class Search:
         self.stop = stop
         self.deadlock = deadlock
         self.fingerprints = fingerprints
+        self.threads = threads
         self.states = states
         """How many states are enough; 0: all."""
         self.memory = memory
@@ -219,7 +222,8 @@ class Search:
         space.arrange()
         symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
-        self.options = LoopOptions(symmetry, hidden, self.fingerprints, self.deadlock)
+        self.options = LoopOptions(
+            symmetry, hidden, self.fingerprints, self.deadlock, self.threads, lambda: is_beyond(self.memory))
         if self.engine == "kernel":
             words = next(words for words, bits in kernel_loop.BITS.items() if space.layout.bits <= bits)
             self.loop = kernel_loop.KernelLoop(space, self.options, self._moved, self.reserve, words)
@@ -303,7 +307,7 @@ class Search:
         """Say whether the search ends here, with states that are not expanded, and note why."""
         if self.states and self.loop.distinct >= self.states:
             self.limit = "states"
-        elif self.memory and self.loop.bytes() > self.memory:
+        elif is_beyond(self.memory, self.loop.soon()):
             self.limit = "memory"
         elif self.wants_stop:
             self.interrupted = self.limit is None

@@ -52,6 +52,8 @@ class Space:
         """Checks that read several fields and have not answered, where the space sees all states."""
         self.silent_groups: list[SilentGroup] | None = None
         """The same in groups; None: not decided yet; none: they are looked up with the steps."""
+        self.filled = 0
+        """How often the loop in Python did not find an entry."""
         self.dismissed: set[str] = set()
         """Properties whose answers are not needed any more."""
         self.first_look_ups: dict[Unit, UnitLookUp] = {}

@@ -32,10 +32,6 @@ class AmpleSteps:
         """A state and the one that is next to it, until that one has a number."""
         self._version = -1
 
-    def bytes(self) -> int:
-        """Estimate what is remembered about the actors."""
-        return self._order.bytes()
-
     def update(self) -> None:
         """Look anew at what properties read, before a level."""
         self._order.update()

@@ -18,7 +18,6 @@ from harness.model import Message, Model
 
 OWN = -1
 FAULT, TIMER = "fault", "timer"
-BYTES_PER_ENTRY = 500
 Change = tuple[int, int, int]
 """A slot, and the ids of its value before and after."""
 
@@ -161,11 +160,6 @@ class Futures:
         for fact in self._facts:
             fact.is_visible = fact.is_bad or any(self._is_visible(change) for change in fact.changes)
         self._forget()
-
-    def bytes(self) -> int:
-        """Estimate what is kept here."""
-        kept = sum(map(len, self._locals)) + len(self._facts) + len(self._answers) + sum(map(len, self._reached))
-        return BYTES_PER_ENTRY * kept
 
     def _forget(self) -> None:
         for reached in self._reached:

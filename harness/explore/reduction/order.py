@@ -22,8 +22,6 @@ from harness.model import Kind, Message, Model, Property, Refusal, parts, slot
 from harness.model.faults import BUDGET, LINK_KINDS, ActorFaults, LinkFaults, NetworkFaults
 from harness.model.network import CONNECTIONS, FIFO, UNORDERED_SET
 
-BYTES_PER_LOOK = 300
-
 
 @attrs.frozen
 class Ample:
@@ -332,10 +330,6 @@ class Order:
         if own is None:
             own = self._slots_of[inside] = sum(1 << n for n, place in self._owner.items() if inside >> place & 1)
         return bool(self._known.shown(prop, way, state).mask & ~own)
-
-    def bytes(self) -> int:
-        """Estimate what is kept here."""
-        return self.futures.bytes() + BYTES_PER_LOOK * len(self._under_way)
 
 
 @attrs.frozen

@@ -18,7 +18,6 @@ from harness.model.fresh import Namespace, NumberSlots, in_order, networks
 
 Numbers = tuple[tuple[Namespace, int], ...]
 """The declared numbers of a value that are not special, in order."""
-BYTES_PER_PLAN, BYTES_PER_IMAGE = 600, 150
 
 
 class Quotient:
@@ -115,7 +114,6 @@ class ClosedNumbers:
             if changes:
                 plan.append((n, self._renaming(changes)))
         self._plans[signs] = plan
-        self._of.used += BYTES_PER_PLAN
         return plan
 
     def _renaming(self, changes: dict[tuple[Namespace, int], int]) -> int:
@@ -130,7 +128,6 @@ class ClosedNumbers:
         after = self._slots.renamed(
             of.slots[n], of.values[n][value], lambda where, number: changes.get((where, number), number)
         )
-        of.used += BYTES_PER_IMAGE
         found = self._images[n, renaming, value] = of.number(n, after)
         return found
 
@@ -155,7 +152,6 @@ class NameImage:
         return tuple(after)
 
     def _image(self, n: int, value: int) -> int:
-        self._of.used += BYTES_PER_IMAGE
         found = self._ids[n][value] = self._of.number(self.targets[n], self.renamed(n, self._of.values[n][value]))
         return found
 
