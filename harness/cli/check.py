@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import math
-import resource
 import signal
 import sys
 import time
@@ -35,7 +34,7 @@ from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folde
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import Bounded
 from harness.explore.checkpoint import Checkpoint
-from harness.explore.machine import cores, free
+from harness.explore.machine import cores, free, peak
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
 from harness.explore.target import SearchTarget
@@ -324,7 +323,6 @@ def _summary(
     from harness.record.trail import faults_to_json
 
     verdict = "interrupted" if interrupted else "violated" if result.violations else "ok"
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     met = {witness.name: witness for witness in result.witnesses}
     return {
         "model": model.name, "scenario": None if asked.scenario is None else asked.scenario.name,
@@ -341,7 +339,7 @@ def _summary(
             for prop in model.properties if prop.form == "sometimes"
         },
         "actions": dict(result.actions), "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3),
-        "distinct_per_second": round(result.distinct / max(search_cpu, 1e-9)), "peak_memory_bytes": peak,
+        "distinct_per_second": round(result.distinct / max(search_cpu, 1e-9)), "peak_memory_bytes": peak(),
         "engine": result.engine,
     }
 

@@ -7,7 +7,7 @@ import resource
 import sys
 from pathlib import Path
 
-STATM, MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
+STATM, STATUS, MEMINFO = Path("/proc/self/statm"), Path("/proc/self/status"), Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 LEFT = 10
 """One part in so many of what is free is left to others."""
@@ -25,6 +25,15 @@ def resident() -> int:
     try:
         return int(STATM.read_text().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
+        return peak()
+
+
+def peak() -> int:
+    """Return the most bytes that this process ever had; what the system adds up counts its parent's, too, at first."""
+    try:
+        rows = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
+        return int(rows["VmHWM"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

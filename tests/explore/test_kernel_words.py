@@ -59,7 +59,7 @@ def test_a_search_takes_more_words_where_fields_outgrow_them(monkeypatch: pytest
     model = made(MODELS["diary-02"])
     found = Search(model, safety(model), engine="python", stop=False, witnesses=True).run()
     ways = set()
-    for narrow in range(40, 80, 4):
+    for narrow in range(40, 112, 4):
         monkeypatch.setattr(kernel_loop, "BITS", {2: narrow, 3: 191})
         taken.clear()
         search = Search(model, safety(model), engine="kernel", stop=False, witnesses=True)

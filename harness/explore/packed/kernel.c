@@ -187,24 +187,24 @@ static u64 lacking_in(const Batch *batch)
    looked up, unless something is missing: then Python will change the tables. */
 static int expand_together(Kernel *k, u64 *begin, u64 end)
 {
-    for (int n = 0; n < 2; n++)
-        if (!k->batch[n] && !(k->batch[n] = batch_new())) return NO_MEMORY;
-    Batch *now = k->batch[0], *next = k->batch[1];
-    batch_begin(k, now, *begin, end);
-    batch_end(now);
+    if (!k->pool && !(k->pool = pool_new(k))) return NO_MEMORY;
+    Pool *pool = k->pool;
+    Batch *now = pool->batch[0], *next = pool->batch[1];
+    batch_begin(pool, now, *begin, end);
+    batch_end(pool, now);
     for (;;) {
         u64 after = now->first + now->count, lacks = lacking_in(now);
         k->together += now->count - lacks;
         int goes_on = after < end && lacks * FEW <= now->count;
-        if (goes_on && !lacks) batch_begin(k, next, after, end);
+        if (goes_on && !lacks) batch_begin(pool, next, after, end);
         int failed = expand_batch(k, now, begin);
         if (failed) {
-            if (goes_on && !lacks) batch_drop(next);
+            if (goes_on && !lacks) batch_drop(pool, next);
             return failed;
         }
         if (!goes_on) return OK;
-        if (lacks) batch_begin(k, next, after, end);
-        batch_end(next);
+        if (lacks) batch_begin(pool, next, after, end);
+        batch_end(pool, next);
         Batch *done = now;
         now = next;
         next = done;
@@ -271,7 +271,7 @@ API void kernel_free(Kernel *k)
     forget_tables(k);
     map_clear(&k->outside_map);
     looker_free(&k->looker);
-    batch_free(k->batch[0]); batch_free(k->batch[1]);
+    pool_free(k->pool);
     free(k->look_ups.at); free(k->entries.at); free(k->hits.at); free(k->edges.at); free(k->links.at);
     free(k->channels.at); free(k->roots.at); free(k->orbits.at); free(k->images.at); free(k->states.at);
     free(k->events.at); free(k->outside.at); free(k->pending.at); free(k->seen);

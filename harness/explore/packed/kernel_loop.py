@@ -25,7 +25,7 @@ from harness.explore.reduction.symmetry import OrbitTable
 
 BITS = {words: 64 * words - 1 for words in WORDS}
 """How wide a state may be, by the words that it has in the kernel."""
-EARLY = 500_000
+EARLY = 3_000_000
 """States up to which it is early."""
 SLICE = 50_000
 """States that are expanded before Python looks around (Ctrl-C, progress)."""
@@ -275,7 +275,7 @@ class KernelLoop(LevelSizes):
     def _repack(self) -> bool:
         """Give the fields more room and pack all states anew; say whether that was possible."""
         early = self._counts()[1] < EARLY
-        if early and self.space.layout.needed() > BITS[self.width] - self.reserve:
+        if early and self.space.layout.expected() > BITS[self.width] - self.reserve:
             return False
         self.count()
         fields = self.space.layout.fields

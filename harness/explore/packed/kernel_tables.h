@@ -135,7 +135,7 @@ typedef struct {
     u64 distinct, generated, misses, together;  /* the last: states that threads found ready */
     int symmetric, deadlocks, fingerprints;
     u32 bounds, threads, size_of_batch;
-    struct Batch *batch[2];       /* the one at hand, and the next */
+    struct Pool *pool;            /* of threads, once there are any */
 } Kernel;
 
 #define NUMBER ((1ull << 40) - 1)

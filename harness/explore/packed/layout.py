@@ -7,12 +7,14 @@ interned by their canonical text; ids are local to one search. A field that need
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from harness.model import Model, State, Value, View, canonical_text, parts, slot
 from harness.model.improper import blamed
 
+DIGITS = re.compile(r"\d+")
 DIGIT = 30
 """Bits of a digit of Python's integers."""
 ROOM = 1.4
@@ -127,6 +129,11 @@ class PackedLayout:
         self.fields = tuple(PackedField(number, group) for number, group in enumerate(grouped))
         self.where = {name: (field, n) for field in self.fields for n, name in enumerate(field.slots)}
         self.channels = {address: self.fields[n] for n, address in enumerate(model.addresses)}
+        self.alike: dict[tuple[str, ...], list[PackedField]] = {}
+        """Fields of a spec that differ by numbers of names only: they will need as many bits as each other."""
+        for field in self.fields:
+            names = field.slots if model.actors else [DIGITS.sub("", name) for name in field.slots]
+            self.alike.setdefault(tuple(names), []).append(field)
         self.fit(SLACK)
 
     def fit(self, slack: int) -> None:
@@ -148,6 +155,10 @@ class PackedLayout:
     def needed(self) -> int:
         """Return the bits that the fields need for the values met so far."""
         return sum(map(_bits, self.fields))
+
+    def expected(self) -> int:
+        """Return the bits that they will need once fields that are alike have met as many values as each other."""
+        return sum(len(fields) * max(map(_bits, fields)) for fields in self.alike.values())
 
     def fit_digits(self) -> None:
         """Fit the fields into whole digits of Python's integers, with the room that they turned out to need later on.
@@ -173,6 +184,12 @@ class PackedLayout:
         if spare < 0:
             return False
         bits = needed[:]
+        for fields in self.alike.values():
+            most_of = max(map(_bits, fields))
+            for field in fields:
+                more = min(most_of - needed[field.number], spare)
+                bits[field.number] += more
+                spare -= more
         for slack in (1, 1, 1, 2, 2, 4):
             for n in sorted(range(len(bits)), key=lambda n: (-needed[n], n)):
                 more = slack if slack == 1 or needed[n] > 2 else 0

@@ -195,7 +195,8 @@ class Search:
     def _fits(self) -> bool:
         """Fit the fields into the fewest of the kernel's words that leave the reserve; say whether any do."""
         layout, widths = self.space.layout, kernel_loop.BITS.values()
-        return any(layout.needed() <= bits - self.reserve and layout.fit_into(bits) for bits in widths)
+        wanted = layout.expected() if self.reserve else layout.needed()
+        return any(wanted <= bits - self.reserve and layout.fit_into(bits) for bits in widths)
 
     def _share_fields(self) -> bool:
         """Let variables share fields, so that states get narrower; say whether any can."""

@@ -248,6 +248,8 @@ def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
             for at in (1, 2, 3)] == [(1, 7), (1, 6), (0, 5)]
     inside = logs.delete_records(whole(), 1)
     assert logs.rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
+    later = logs.delete_records(whole(), 3)
+    assert logs.rebuild(later).batches == later.batches and later.batches[0].base_offset == 3
 
 
 def test_truncation_cuts_the_high_watermark() -> None:
