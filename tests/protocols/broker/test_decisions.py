@@ -11,9 +11,10 @@ from support.brokers.leader import append_batch, append_marker
 from support.brokers.node import BROKER, elected, new_node
 from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, entry_of, error_of
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, find_model
 from kafka_proto import requests
 from kafka_proto.broker import versions
+from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.coordinator import (
@@ -23,7 +24,7 @@ from kafka_proto.broker.coordinator.coordinator import (
     Markers,
     after_marker,
 )
-from kafka_proto.broker.coordinator.role import block_of
+from kafka_proto.broker.coordinator.role import EntryCallback, TransactionCoordinator, block_of
 from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
     Answer,
@@ -37,6 +38,8 @@ from kafka_proto.broker.group.coordinator import refused_commit
 from kafka_proto.broker.leader.admission import admit, check
 from kafka_proto.broker.leader.appending import check_marker, check_marker_strictly
 from kafka_proto.broker.leader.verification import NO_GUARD, LeaderState, Origin
+from kafka_proto.broker.messages import Asker, Response
+from kafka_proto.broker.parts import COORDINATOR
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.playing import PlayedCluster
@@ -84,6 +87,25 @@ def test_loading_coordinator_answers_nothing_else() -> None:
     for version, known, asked in ((versions.KIP_890, last, end), (versions.KIP_360, rested, INIT)):
         without = coordinator(known, ids=ProducerIds())
         assert error_of(ask(version, without, asked)) is Error.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize("loading", [True, False])
+@pytest.mark.parametrize("error", [Error.REQUEST_TIMED_OUT, Error.NOT_LEADER_OR_FOLLOWER])
+def test_entry_given_up_while_the_log_is_loaded_is_no_more_the_coordinators(error: Error, loading: bool) -> None:
+    """NOT_COORDINATOR, whatever the log refused it by; who still has its cache says what the log did."""
+    (broker,) = (actor for actor in find_model("kafka/4.4").make({}, {"log": "replicated"}).processes
+                 if isinstance(actor, Broker) and actor.name == BROKER)
+    (own,) = (each for each in broker.roles if isinstance(each, TransactionCoordinator))
+    p = own.placement.transaction_partition("tid")
+    here = attrs.evolve(broker.initial[COORDINATOR[p]], cache=attrs.evolve(
+        coordinator(ONGOING, loading=loading), waiting=FrozenMap()))
+    if not loading:
+        here = attrs.evolve(here, cache=ask(versions.KIP_890_4_4, here.cache, INIT)[0])
+    waits = EntryCallback("tid", Asker("c1", 1, 1, ""), INIT)
+    (told,) = own.failed(broker.initial.put(COORDINATOR[p], here), p, waits, error).sent
+    assert isinstance(told, Response)
+    moved = loading or error is Error.NOT_LEADER_OR_FOLLOWER
+    assert told.response.error is (Error.NOT_COORDINATOR if moved else Error.COORDINATOR_NOT_AVAILABLE)
 
 
 def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
