@@ -188,4 +188,4 @@ def told(logs: Sequence[tuple[str, Mapping[str, Any]]], legend: dict[str, str]) 
     found = [max((one["states"], bounds) for bounds, one in row["searches"].items())
              for _, row in logs if "searches" in row]
     states = (f"{count:,}{legend.setdefault(bounds, chr(ord('a') + len(legend)))}" for count, bounds in found)
-    return ", ".join(states) or "-"
+    return "+".join(states) or "-"
