@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import product
@@ -27,6 +27,8 @@ from harness.simulate.strategies.by_name import NAMES
 
 MAKERS = ("harness/model", "harness/record", "harness/simulate")
 """The harness's folders with code that a run depends on, besides that of the protocol."""
+ChooseFaults = Callable[[Faults, Model], Faults]
+"""Given the faults of a scenario, or none, and its model without faults, the faults of its runs. Raises Refusal."""
 KEY = 16
 """Hexadecimal digits of keys and code versions."""
 
@@ -93,6 +95,7 @@ class Cell:
 def cells(
     whats: Iterable[str], strategies: Iterable[str] = ("random",), sweeps: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None, steps: int | None = None,
+    faults: ChooseFaults | None = None,
 ) -> tuple[Cell, ...]:
     """Return the cells of scenarios or models under strategies, one for each combination of what is swept. Refusal."""
     for strategy in strategies:
@@ -107,7 +110,7 @@ def cells(
         for values in product(*(values for _, values in swept)):
             sweep = dict(zip(names, values, strict=True))
             for strategy in strategies:
-                cell = _cell(what, strategy, sweep, sizes or {}, settings or {}, steps)
+                cell = _cell(what, strategy, sweep, sizes or {}, settings or {}, steps, faults)
                 found.setdefault(cell.key, cell)
     return tuple(found.values())
 
@@ -122,22 +125,26 @@ def _sweep(text: str) -> tuple[str, list[str]]:
 
 def _cell(
     what: str, strategy: str, sweep: Mapping[str, str], sizes: Mapping[str, int], settings: Mapping[str, str],
-    steps: int | None,
+    steps: int | None, choose: ChooseFaults | None,
 ) -> Cell:
     scenario, spec = find_runnable(what)
     base = scenario or Scenario(what, spec.title, what)
     sizes, settings = {**base.sizes, **sizes}, {**base.settings, **settings}
-    faults = _plain(base.faults)
     for name, value in sweep.items():
         if name in spec.settings:
             settings[name] = value
-        elif name in spec.sizes or name in FAULT_KINDS:
-            if not value.isdecimal():
-                raise Refusal(f"{name} takes whole numbers, not {value!r}")
-            (sizes if name in spec.sizes else faults)[name] = int(value)
-            if name not in spec.sizes and name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
+        elif name in spec.sizes:
+            sizes[name] = _number(name, value)
+    own = base.faults
+    if choose is not None:
+        own = choose(own, spec.make(sizes, settings, base.network, Faults()))
+    faults = _plain(own)
+    for name, value in sweep.items():
+        if name in FAULT_KINDS:
+            faults[name] = _number(name, value)
+            if name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
                 raise Refusal(f"{name} of {what} has no target, so it cannot be swept")
-        else:
+        elif name not in spec.settings and name not in spec.sizes:
             known = (*spec.settings, *spec.sizes, *FAULT_KINDS)
             raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "these can be:"))
     faults = {name: value for name, value in faults.items() if value}
@@ -149,6 +156,12 @@ def _cell(
         plan.claims, plan.mode, steps or plan.steps, plan.timeouts, plan.scenario, strategy, dict(sweep),
         package, code_version(package),
     )
+
+
+def _number(name: str, value: str) -> int:
+    if not value.isdecimal():
+        raise Refusal(f"{name} takes whole numbers, not {value!r}")
+    return int(value)
 
 
 def _plain(faults: Faults) -> dict[str, Any]:

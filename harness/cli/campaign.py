@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from harness.campaign.requirements import require_java, require_packages
 from harness.cli import OneOf, interrupt_handled, whole
+from harness.cli.check_what import FAULTS, TARGETS, asked_faults
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.cli.live_log import logged
 from harness.cli.screen import TerminalOutput
@@ -30,6 +32,8 @@ from harness.simulate.strategies import by_name
 @click.option("--steps", type=whole(1), metavar="N", help="Most steps of a run, before its fair ending.")
 @SIZES
 @SETTINGS
+@FAULTS
+@TARGETS
 @click.option("--keep", default="sample=0.01", show_default=True, metavar="all|failing|sample=F",
               help="Runs whose events are kept: all; failing ones; or failing ones and the share F of the others.")
 @click.option("--coverage", type=float, metavar="F",
@@ -41,8 +45,8 @@ from harness.simulate.strategies import by_name
 @AS_JSON
 def campaign(
     what: tuple[str, ...], runs: int, strategy: tuple[str, ...], sweeps: tuple[str, ...], steps: int | None,
-    sizes: tuple[str, ...], settings: tuple[str, ...], keep: str, coverage: float | None, block: int | None,
-    master: str, out: Path, as_json: bool,
+    sizes: tuple[str, ...], settings: tuple[str, ...], faults: tuple[str, ...], targets: tuple[str, ...], keep: str,
+    coverage: float | None, block: int | None, master: str, out: Path, as_json: bool,
 ) -> int:
     """Make many runs on Spark, and write tables of their results.
 
@@ -56,7 +60,8 @@ def campaign(
     from harness.campaign.spark_session import checked_master, spark_session
     from harness.campaign.store import LOG, Manifest
 
-    chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps)
+    asked = partial(asked_faults, given=faults, targets=targets) if faults or targets else None
+    chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps, asked)
     manifest = Manifest(chosen, _kept(keep), _part(coverage, COVERAGE), block or BLOCK)
     checked_master(master)
     require_java()

@@ -12,6 +12,7 @@ from harness.explore.target import SearchTarget, search_target
 from harness.model import Faults, Model, Refusal, unknown
 from harness.model.faults import FAULT_KINDS, LINK_KINDS
 from harness.record.trail import build_model
+from harness.simulate.runs.plan import Plan, resolve
 
 NONE, ANY, ALL = "none", "any", "all"
 WITH_TARGETS = (*LINK_KINDS, "pause", "crash")
@@ -38,6 +39,17 @@ def asked_target(
         limits = {} if timers == (ANY,) else _numbers(timers, "--timers", "1 or RequestTimeout=1")
         asked = attrs.evolve(asked, timers=limits)
     return asked
+
+
+def asked_runs(
+    what: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: tuple[str, ...], targets: tuple[str, ...]
+) -> tuple[Model, Plan]:
+    """Return what is simulated, and how: as a scenario or model has it, but for what is given. Raises Refusal."""
+    model, plan = resolve(what, None, sizes, settings)
+    if not (faults or targets):
+        return model, plan
+    bare, _ = resolve(what, Faults(), sizes, settings)
+    return resolve(what, asked_faults(model.faults, bare, faults, targets), sizes, settings)
 
 
 def _numbers(given: Iterable[str], option: str, example: str) -> dict[str, int]:

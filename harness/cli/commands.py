@@ -18,14 +18,14 @@ import attrs
 import click
 
 from harness.cli import OneOf, after_the_run, interrupt_handled, whole
-from harness.cli.check_what import FAULTS, TARGETS, asked_faults
+from harness.cli.check_what import FAULTS, TARGETS, asked_runs
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_file, check_folder, cli, emit, pairs
 from harness.cli.live_log import logged
 from harness.cli.screen import TerminalOutput
 from harness.explore.flaw import fewest_steps
 from harness.explore.short_search import look_ahead
-from harness.model import Faults, Refusal, find_runnable, unknown
+from harness.model import Refusal, find_runnable, unknown
 from harness.record import Recorder, Trail, model_of_history, read_history, read_trail
 from harness.record.files import write_atomically
 from harness.record.trail import is_trail
@@ -34,7 +34,7 @@ from harness.render import FORMS, render, tla
 from harness.simulate.hunting.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.scoreboard import scoreboard
-from harness.simulate.runs.plan import Plan, everything, resolve
+from harness.simulate.runs.plan import Plan, everything
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.states.tables import Tables
@@ -139,10 +139,7 @@ def simulate(
     scenario, spec = find_runnable(what)
     expected = scenario.expected if scenario is not None else None
     given = pairs(sizes, int), pairs(settings, str)
-    model, plan = resolve(what, None, *given)
-    if faults or targets:
-        chosen = asked_faults(model.faults, resolve(what, Faults(), *given)[0], faults, targets)
-        model, plan = resolve(what, chosen, *given)
+    model, plan = asked_runs(what, *given, faults, targets)
     plan = everything(spec.make()) if scenario is None else plan
     plan = attrs.evolve(plan, steps=steps or plan.steps, mode=mode or plan.mode)
     check_folder(out)

@@ -7,17 +7,19 @@ happened; 2 and 130 as everywhere.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Container, Mapping
+from collections.abc import Container, Sequence
 from pathlib import Path
 
+import attrs
 import click
 
 from harness.cli import OneOf, interrupt_handled, whole
+from harness.cli.check_what import FAULTS, TARGETS, asked_runs
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
-from harness.model import Refusal, find_runnable
+from harness.model import Model, Refusal, find_runnable
 from harness.record.wording import counted, some_of
-from harness.simulate.runs.plan import resolve
+from harness.simulate.runs.plan import Plan
 from harness.simulate.strategies import by_name
 from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.simulated_runs import Totals, refine_runs
@@ -32,12 +34,16 @@ WIDTH = 100
 @click.option("--seeds", type=whole(1), metavar="N", help="Simulate N runs of each argument, a MODEL or SCENARIO.")
 @click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True,
               help="With --seeds: how steps are chosen.")
+@click.option("--steps", type=whole(1), metavar="N", help="With --seeds: most steps of a run.")
+@click.option("--mode", type=OneOf(["free", "timed"]), help="With --seeds: as for simulate.")
 @SIZES
 @SETTINGS
+@FAULTS
+@TARGETS
 @AS_JSON
 def verify(
-    what: tuple[str, ...], seeds: int | None, strategy: str, sizes: tuple[str, ...], settings: tuple[str, ...],
-    as_json: bool,
+    what: tuple[str, ...], seeds: int | None, strategy: str, steps: int | None, mode: str | None,
+    sizes: tuple[str, ...], settings: tuple[str, ...], faults: tuple[str, ...], targets: tuple[str, ...], as_json: bool,
 ) -> int:
     """Judge recorded runs from their files alone.
 
@@ -48,9 +54,12 @@ def verify(
     With --seeds, give models or scenarios instead of files: their runs are simulated and checked against the spec.
     """
     if seeds is not None:
-        return _simulate(what, seeds, strategy, pairs(sizes, int), pairs(settings, str), as_json)
-    if sizes or settings:
-        raise Refusal("--size and --set are for simulated runs; give --seeds N and a model or scenario")
+        asked = [asked_runs(name, pairs(sizes, int), pairs(settings, str), faults, targets) for name in what]
+        runs = [(model, attrs.evolve(plan, steps=steps or plan.steps, mode=mode or plan.mode)) for model, plan in asked]
+        return _simulate(what, runs, seeds, strategy, as_json)
+    if steps or mode or sizes or settings or faults or targets:
+        raise Refusal("sizes, settings, faults, targets, steps and modes are for simulated runs; give --seeds N and a "
+                      "model or scenario")
     return _files([path for name in what for path in _found(name)], as_json)
 
 
@@ -155,12 +164,10 @@ def _departed(one: JudgedFile, is_wrong: bool) -> str:
 
 
 def _simulate(
-    what: tuple[str, ...], seeds: int, strategy: str, sizes: Mapping[str, int], settings: Mapping[str, str],
-    as_json: bool,
+    what: tuple[str, ...], runs: Sequence[tuple[Model, Plan]], seeds: int, strategy: str, as_json: bool
 ) -> int:
     results = []
-    for name in what:
-        model, plan = resolve(name, None, sizes, settings)
+    for name, (model, plan) in zip(what, runs, strict=True):
         with TerminalOutput(quiet=as_json).progress("refining") as progress:
             totals = refine_runs(model, plan, range(seeds), strategy, progress=progress)
         if totals.interrupted:

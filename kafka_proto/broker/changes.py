@@ -79,6 +79,11 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
         "an open transaction of an older epoch is taken for the one of a batch (KAFKA-18575, before 4.0.0)",
         leader={"has_open": verification.has_open_transaction, "check_verified": appending.check_open_or_guard},
     ),
+    "checked-refusals": BrokerChange(
+        "a refusal that a producer does not survive waits until the log has taken an entry: a mend of KAFKA-21181 that "
+        "no release has",
+        {"checks_refusals": True},
+    ),
     "told-fenced": BrokerChange(
         "EndTxn after a time-out is told PRODUCER_FENCED: a mend of KAFKA-20785 that no release has",
         arguments={"end_txn_bumping": {"other_end": Error.PRODUCER_FENCED}},

@@ -14,7 +14,7 @@ from kafka_proto.broker.look_ups import UNKNOWN, look_up
 from kafka_proto.broker.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.client_connections import ClientConnections
-from kafka_proto.log import visible
+from kafka_proto.log import visible_at
 from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, IsolationLevel
 
 FETCH_VERSION = 12
@@ -46,6 +46,7 @@ def fetched(consumer: Consumer, request: ConsumerFetchRequest, response: Consume
     """Take an answer: the position moves past all batches, markers and aborted records included.
 
     An answer for another position than the present one is stale. Out of range, the position goes to the log's start.
+    Records before the position are left out, as where a network brings an answer twice.
     """
     position = consumer.positions.get(request.partition, 0)
     if request.fetch_offset != position:
@@ -54,9 +55,10 @@ def fetched(consumer: Consumer, request: ConsumerFetchRequest, response: Consume
         return Polled(attrs.evolve(consumer, positions=consumer.positions.set(request.partition, 0)))
     if response.error is not Error.NONE or not response.batches:
         return Polled(consumer)
-    after = response.batches[-1].last_offset + 1
+    after = max(position, response.batches[-1].last_offset + 1)
     moved = attrs.evolve(consumer, positions=consumer.positions.set(request.partition, after))
-    return Polled(moved, tuple(visible(response.batches, response.aborted_transactions or ())))
+    shown = visible_at(response.batches, response.aborted_transactions or ())
+    return Polled(moved, tuple(record for offset, record in shown if offset >= position))
 
 
 NO_CORRELATION = 0

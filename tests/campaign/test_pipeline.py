@@ -27,7 +27,7 @@ from harness.campaign.clusters import clusters, trail_of
 from harness.campaign.judging import rejudge
 from harness.campaign.store import MARKERS, CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
-from harness.model import Refusal, live
+from harness.model import Faults, Refusal, live
 from harness.record import Recorder
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.guards import Guards
@@ -201,6 +201,21 @@ def test_swept_values_have_rates_of_their_own(tmp_path: Path) -> None:
     assert {value: rate.runs for value, rate in found.items()} == {"repair=": 60, "repair=S4": 60}
     assert found["repair="].failing > 0 == found["repair=S4"].failing
     assert reached(CampaignTables(spark(), CampaignStore(tmp_path)))[0].states == 0
+
+
+def test_runs_have_the_faults_that_are_asked_for(tmp_path: Path) -> None:
+    """As `simulate` has them: each kind that the model can have, once, others as asked, on the actors named."""
+    asked = ("--faults", "all,crash=2", "--target", "b1", "--set", "log=later", "--coverage", 0)
+    made(tmp_path, "kafka/4.4", *asked, runs=20)
+    (cell,) = CampaignStore(tmp_path).manifest().cells
+    once = dict.fromkeys(("drop", "duplicate", "delay", "partition", "one_way", "pause", "skew"), 1)
+    assert cell.faults == {**once, "crash": 2, "targets": ["b1"]}
+    happened = {fault for row in rows(tmp_path, "runs") for fault in row["faults"]}
+    assert {"Drop", "Delay", "Pause", "Crash"} <= happened
+    swept = cells(["kafka/4.4"], sweeps=("crash=0,3",), faults=lambda own, model: Faults(crash=1, targets=("b2",)))
+    assert [cell.faults.get("crash") for cell in swept] == [None, 3]
+    refused = call("campaign", "kafka/4.4", "--runs", 1, "--faults", "reorder=1", "--out", tmp_path / "no")
+    assert refused.code == 2 and "keeps no order" in refused.err
 
 
 def test_coverage_and_its_curve_are_those_of_one_process(tmp_path: Path) -> None:

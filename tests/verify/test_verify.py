@@ -230,6 +230,29 @@ def test_simulated_runs_are_held_against_the_spec() -> None:
     assert (result["failed"], result["seed"], result["explanation"]["step"]) == (4, 0, 3)
 
 
+def test_runs_with_every_kind_of_fault_are_held_against_the_spec() -> None:
+    """As `simulate` has them, in both modes: nothing of the repaired model is violated or leaves its spec."""
+    model = "compaction/pulsar/actors"
+    asked = ("--faults", "all,crash=2", "--target", "broker", "--target", "r1", "--steps", 120, "--seeds", 10, "--json")
+    found = []
+    for mode in ("free", "timed"):
+        (made,) = call("verify", model, *asked, "--mode", mode).json["simulated"]
+        assert (made["runs"], made["failed"], made["violated"]) == (10, 0, {})
+        assert {"Drop", "Crash", "Restart", "SkewClock"} <= made["by_action"].keys()
+        found.append(made["steps"])
+    assert found[0] != found[1]
+    (without,) = call("verify", model, "--faults", "none", "--seeds", 10, "--json").json["simulated"]
+    assert "Crash" not in without["by_action"]
+    refused = call("verify", model, "--seeds", 1, "--faults", "crsh=1")
+    assert refused.code == 2 and "there is no kind of fault 'crsh'" in refused.refusal
+
+
+def test_faults_are_for_simulated_runs(history: Path) -> None:
+    """A recorded run has had its faults."""
+    refused = call("verify", history, "--faults", "all")
+    assert refused.code == 2 and "are for simulated runs" in refused.refusal
+
+
 def test_state_that_is_no_state_is_a_finding_not_an_error(history: Path) -> None:
     """A slot that holds what its actor never has: properties and mapping cannot be evaluated, and say so."""
 

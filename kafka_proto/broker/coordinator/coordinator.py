@@ -26,6 +26,7 @@ from kafka_proto.broker.coordinator.transaction import (
     TxnState,
     can_log_any,
     prepare,
+    refuse_once_logged,
 )
 from kafka_proto.errors import Error
 from kafka_proto.log import NO_PRODUCER_ID
@@ -45,6 +46,12 @@ RETRIABLE = (
     Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Error.REQUEST_TIMED_OUT, Error.KAFKA_STORAGE_ERROR,
     Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.NETWORK_EXCEPTION,
 )
+
+
+FATAL = (
+    Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_TXN_STATE, Error.INVALID_PRODUCER_ID_MAPPING,
+)
+"""Refusals that make a producer unusable."""
 
 
 class AfterMarker(StrEnum):
@@ -112,6 +119,8 @@ class CoordinatorDecisions:
     """What of an entry a coordinator has that reads it from the log."""
     waits: bool = True
     """Whether an entry has to be committed before what was decided counts, and its client is answered."""
+    checks_refusals: bool = False
+    """Whether a refusal that a producer does not survive waits until the log has taken an entry."""
     marker_version: int = 1
     fence: Callable[[CachedTransaction], Fenced] = fence
     """The epoch with which an open transaction is aborted for a new producer."""
@@ -180,7 +189,9 @@ def receive(
         outcome = _decide(decisions, state, request, cached, now)
     except IllegalTransition:
         outcome = Outcome(Answer(Error.UNKNOWN_SERVER_ERROR))
-    if outcome.entry is not None and not decisions.can_log(request):
+    if decisions.checks_refusals and cached is not None and outcome.answer.error in FATAL and outcome.entry is None:
+        outcome = refuse_once_logged(outcome, cached)
+    elif outcome.entry is not None and not decisions.can_log(request):
         outcome = attrs.evolve(outcome, answer=Answer(Error.UNSUPPORTED_VERSION), entry=None)
     return _carry(state, tid, Waiting(token, request, outcome))
 

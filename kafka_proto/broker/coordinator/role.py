@@ -304,7 +304,8 @@ class TransactionCoordinator(roles.Role):
 
     def entry(self, waiting: Waiting, p: str, record: TransactionRecord) -> Append:
         """Return an entry for the log, with the ghost of the transaction that caused it."""
-        if waiting.token is not None and not isinstance(waiting.request, requests.InitProducerIdRequest):
+        is_of_transaction = not (waiting.outcome.repeats or isinstance(waiting.request, requests.InitProducerIdRequest))
+        if waiting.token is not None and is_of_transaction:
             record = attrs.evolve(record, transaction=waiting.token.transaction)
         callback = EntryCallback(record.transactional_id, waiting.token, waiting.request)
         timeout_ms = None if record.entry is None else record.entry.timeout_ms

@@ -127,10 +127,27 @@ class Outcome:
     takes_producer_id: bool = False
     """The producer id that was on offer is used up."""
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the entry is the last one again, on nobody's behalf: a log that takes it is the coordinator's still.
+        """
+        return self.cached is not None and self.cached.metadata == self.entry
+
 
 def refuse(error: Error) -> Outcome:
     """Answer with a code and do nothing."""
     return Outcome(Answer(error))
+
+
+def refuse_once_logged(refused: Outcome, cached: CachedTransaction) -> Outcome:
+    """Give a refusal once the last entry is in the log again.
+
+    What is pending, or prepared, is waited for.
+    """
+    known = cached.metadata
+    if cached.pending_state is not None or known.state in PREPARED:
+        return refuse(Error.CONCURRENT_TRANSACTIONS)
+    return Outcome(refused.answer, known, attrs.evolve(cached, pending_state=known.state))
 
 
 def log_change(

@@ -12,6 +12,7 @@ from support.runs.one_transaction import entry_of
 
 from harness.model import FrozenMap
 from kafka_proto import requests
+from kafka_proto.broker.changes import CHANGES
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig, Markers, completed
@@ -201,6 +202,28 @@ def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:
     completed_, effects = role.appended(KIP_360.coordinator, completing, "tid", now=33)
     assert effects == (Answer(),) and completed_.transactions["tid"].pending_state is None
     assert role.marked(completed_, "tid", markers.request, done, now=34) == (completed_, ())
+
+
+def test_refusal_waits_for_the_log_where_refusals_are_checked() -> None:
+    """The last entry is logged again, as nobody's, and then told; or the log refuses it, and the client asks elsewhere.
+    """
+    checking = CHANGES["checked-refusals"].of(KIP_890_4_4, "checked").coordinator
+    stale, asked = requests.EndTxnRequest(5, "tid", 7, 1, True), coordinator(OPEN)
+    assert role.receive(KIP_890_4_4.coordinator, asked, stale, now=30) == (asked, (Answer(Error.PRODUCER_FENCED),))
+    state, (logged,) = role.receive(checking, asked, stale, now=30)
+    assert logged == TransactionRecord("tid", OPEN) and state.waiting["tid"].outcome.repeats
+    assert state.transactions["tid"] == CachedTransaction(OPEN, S.ONGOING)
+    assert role.appended(checking, state, "tid", now=31) == (asked, (Answer(Error.PRODUCER_FENCED),))
+    assert role.append_failed(state, "tid", Error.NOT_COORDINATOR) == (asked, (Answer(Error.NOT_COORDINATOR),))
+    wait = (Answer(Error.CONCURRENT_TRANSACTIONS),)
+    prepared = coordinator(attrs.evolve(OPEN, state=S.PREPARE_COMMIT))
+    assert role.receive(checking, prepared, stale, now=30) == (prepared, wait)
+    older = CHANGES["checked-refusals"].of(KIP_360, "checked").coordinator
+    assert role.receive(older, state, attrs.evolve(stale, version=3), now=30) == (state, wait)
+    owner = attrs.evolve(stale, producer_epoch=3)
+    assert entry_of(role.receive(checking, asked, owner, now=30)).state is S.PREPARE_COMMIT
+    unknown = attrs.evolve(stale, transactional_id="other")
+    assert role.receive(checking, asked, unknown, now=30) == (asked, (Answer(Error.INVALID_PRODUCER_ID_MAPPING),))
 
 
 def test_transaction_is_complete_when_the_last_partition_has_its_marker() -> None:

@@ -34,6 +34,15 @@ def test_position_moves_past_markers_and_aborted_records() -> None:
     assert fetched(reads_all, asked, answer(aborted=False)).records == ("a", "b", "plain", "c")
 
 
+def test_records_before_the_position_are_not_shown_again() -> None:
+    """A copy of an answer that a network brings twice shows what follows the position, and never moves it back."""
+    there = attrs.evolve(COMMITTED, positions=FrozenMap({"T-0": 3}))
+    polled = fetched(there, next_fetch(there, "T-0"), answer())
+    assert polled.records == ("c",) and polled.consumer.positions["T-0"] == 6
+    behind = attrs.evolve(COMMITTED, positions=FrozenMap({"T-0": 9}))
+    assert fetched(behind, next_fetch(behind, "T-0"), answer()) == Polled(behind)
+
+
 def test_empty_answer_leaves_the_position_and_one_out_of_range_begins_anew() -> None:
     """As `auto.offset.reset=earliest` has it."""
     there = attrs.evolve(COMMITTED, positions=FrozenMap({"T-0": 9}))
