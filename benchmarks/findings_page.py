@@ -179,8 +179,8 @@ def measures(rows: Mapping[str, Any]) -> str:
     ])
 
 
-TABLE = """At least {runs} runs each, on logs that one broker leads for good, and on replicated ones. The largest
-complete searches, in states, at one producer, partition and record. {known}."""
+TABLE = """At least {runs} runs each, on logs that one broker leads + replicated ones. The largest complete searches, in
+states, at one producer, partition and record. {known}."""
 
 
 def told(logs: Sequence[tuple[str, Mapping[str, Any]]], legend: dict[str, str]) -> str:
