@@ -98,8 +98,8 @@ What Kafka's releases violate as they are: {runs} runs with every kind of fault,
 `python benchmarks/trial.py` makes them and writes this page. 3.5 stands for 2.5 to 3.5, 3.9 for 3.8, 4.4 for 4.3;
 clients are [families](../reference/conformance.md#the-versions).
 
-Tests replay every [trail](../reference/glossary.md#trail), and show that its schedule is harmless once mended. Trails
-of other releases and clients lie next to the one named. An asterisk: the fewest steps at that size, by search."""
+Tests replay each [trail](../reference/glossary.md#trail), and show that its schedule is harmless once mended. Others
+lie next to the one named. An asterisk: the fewest steps at that size, by search."""
 
 
 Known = tuple[Trail, Mapping[str, Any]]
@@ -179,8 +179,8 @@ def measures(rows: Mapping[str, Any]) -> str:
     ])
 
 
-TABLE = """At least {runs} runs each, on logs that one broker leads + replicated ones. The largest complete searches, in
-states, at one producer, partition and record. {known}."""
+TABLE = """At least {runs} runs each, on logs that one broker leads + replicated ones. The largest complete searches,
+in states, with one producer, partition, record. {known}."""
 
 
 def told(logs: Sequence[tuple[str, Mapping[str, Any]]], legend: dict[str, str]) -> str:

@@ -41,8 +41,9 @@ from harness.model import Refusal, find_model
 from harness.model.faults import FAULT_KINDS
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.record.files import write_atomically
-from harness.simulate.trails.replay import replay_plain
-from harness.simulate.trails.shrink import perturbing_part, shrink
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain, try_choices
+from harness.simulate.trails.shrink import perturbing_part, shrink, shrink_while
 from kafka_proto.clients.producer import PROPOSED
 
 LOGS = ("at-once", "replicated")
@@ -199,17 +200,20 @@ class Trial:
             print(f"{n} of {len(shortest)}: {name}, {kind}", file=sys.stderr, flush=True)
             trail = trail_of_text("row.trail.jsonl", texts[cell, seed])
             if not self.figures["trails"].get(called(trail, kind), {"proved": False})["proved"]:
-                self.keep(attrs.evolve(trail, violates=kind.partition("-")[0]))
+                self.keep(attrs.evolve(trail, violates=kind.partition("-")[0]), kind)
 
-    def keep(self, trail: Trail, *, proved: bool = False) -> None:
+    def keep(self, trail: Trail, kind: str | None = None, *, proved: bool = False) -> None:
         """Shrink a trail, and store it if none as short is known of its release, client, property and error code.
 
-        One that a search found is `proved` to be the shortest.
+        Without its `kind` a trail may become one with another code. One that a search found is `proved` the shortest.
         """
         assert trail.violates is not None
         if not proved:
             shrunk = shrink(trail, most_steps=MOST_STEPS)
-            trail, proved = attrs.evolve(shrunk.trail, scenario=trail.scenario), shrunk.proved
+            short, proved = attrs.evolve(shrunk.trail, scenario=trail.scenario), shrunk.proved
+            if kind is not None and of_kind(Tables(short.build()), short, kind) is None:
+                short, proved = shrunk_as(trail, kind), False
+            trail = short
         short = with_least_faults(attrs.evolve(trail, claims=(str(trail.violates),), scenario=None))
         steps = len(perturbing_part(short))
         run = replay_plain(short, Recorder(keep=False))
@@ -256,6 +260,22 @@ def option(bound: str) -> str:
     """Return the option of `kafka-proto check` that sets a bound."""
     name = bound.partition("=")[0]
     return "--timers" if name == "timers" else "--faults" if name in FAULT_KINDS else "--size"
+
+
+def of_kind(tables: Tables, trail: Trail, kind: str) -> Trail | None:
+    """Return a trail without the choices that do not fit, if what it violates is of a kind."""
+    name = str(trail.violates)
+    claims = (name, FENCE) if name == CODE_OF_A_FENCE else (name,)
+    run = try_choices(tables, attrs.evolve(trail, claims=claims), perturbing_part(trail))
+    found = {verdict.violated: kind_of(str(verdict.violated), verdict.reason) for verdict in run.violations}
+    return attrs.evolve(run.trail, claims=trail.claims, violates=name) if found == {name: kind} else None
+
+
+def shrunk_as(trail: Trail, kind: str) -> Trail:
+    """Return a short trail of the same kind."""
+    tables = Tables(trail.build())
+    return shrink_while(tables, attrs.evolve(trail, claims=(str(trail.violates),)),
+                        lambda candidate: of_kind(tables, candidate, kind))
 
 
 def with_least_faults(trail: Trail) -> Trail:
