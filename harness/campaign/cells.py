@@ -149,7 +149,7 @@ def _cell(
             raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "these can be:"))
     faults = {name: value for name, value in faults.items() if value}
     model = spec.make(sizes, settings, base.network, faults_from_json(faults))
-    plan = everything(spec.make()) if scenario is None else plan_of(scenario)
+    plan = everything(model) if scenario is None else plan_of(scenario)
     package = getattr(spec.build, "func", spec.build).__module__.partition(".")[0]  # that of a partial is functools
     return Cell(
         what, model.name, dict(model.sizes), dict(model.settings), model.network.name, _plain(model.faults),

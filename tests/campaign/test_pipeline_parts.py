@@ -105,6 +105,13 @@ def test_cells_are_what_is_swept_times_what_is_given() -> None:
     assert code_version("kafka_proto") == found[0].code != code_version("compaction")
 
 
+def test_a_cell_claims_what_its_model_claims_as_it_is_set() -> None:
+    """Replicas have properties of their own where logs are replicated, as in a simulation."""
+    found = {cell.settings["log"]: cell.claims for cell in cells(["kafka/4.4"], sweeps=("log=at-once,replicated",))}
+    assert "StrongIsr" in found["replicated"] and "StrongIsr" not in found["at-once"]
+    assert found["replicated"] == resolve("kafka/4.4", settings={"log": "replicated"})[1].claims
+
+
 def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
     """Models that are made by a function with some arguments given belong to the function's package, too."""
     packages = {what: cells([what])[0].package for what in (FLAWED, "rp-04-fast-failover", "pc-06-replayed-twice")}
