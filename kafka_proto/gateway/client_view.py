@@ -92,7 +92,7 @@ class WrittenBatch:
 
 
 @attrs.define(eq=False)
-class SeenTransaction:
+class ProducerTransaction:
     """A transaction: when it began, and how it ended as its producer was told, in which step."""
 
     began: int
@@ -120,7 +120,7 @@ class SessionView:
         """Whether all that was written is known."""
         self._batches: list[WrittenBatch] = []
         self._last: dict[Place, WrittenBatch] = {}
-        self._transactions: dict[str, SeenTransaction] = {}
+        self._transactions: dict[str, ProducerTransaction] = {}
         self._produces: dict[tuple[int, int], list[WrittenBatch]] = {}
         """By connection and number, as all that was asked."""
         self._fetches: dict[tuple[int, int], AskedFetch] = {}
@@ -213,7 +213,7 @@ class SessionView:
                 known = self._last[place] = WrittenBatch(place, header.count, whose, n)
                 self._batches.append(known)
                 if whose != NOBODY:
-                    self._transactions.setdefault(whose, SeenTransaction(n))
+                    self._transactions.setdefault(whose, ProducerTransaction(n))
             known.open += 1
             yield known
 
