@@ -43,6 +43,13 @@ def test_records_before_the_position_are_not_shown_again() -> None:
     assert fetched(behind, next_fetch(behind, "T-0"), answer()) == Polled(behind)
 
 
+def test_answer_for_another_position_is_stale() -> None:
+    """Neither its records nor its error count: the next fetch is for the present position."""
+    there = attrs.evolve(COMMITTED, positions=FrozenMap({"T-0": 3}))
+    for stale in (answer(), ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)):
+        assert fetched(there, next_fetch(COMMITTED, "T-0"), stale) == Polled(there)
+
+
 def test_empty_answer_leaves_the_position_and_one_out_of_range_begins_anew() -> None:
     """As `auto.offset.reset=earliest` has it."""
     there = attrs.evolve(COMMITTED, positions=FrozenMap({"T-0": 9}))
