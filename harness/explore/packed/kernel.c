@@ -195,7 +195,8 @@ static int expand_together(Kernel *k, u64 *begin, u64 end)
     for (;;) {
         u64 after = now->first + now->count, lacks = lacking_in(now);
         k->together += now->count - lacks;
-        int goes_on = after < end && lacks * FEW <= now->count;
+        k->calm = lacks * FEW <= now->count;
+        int goes_on = after < end && k->calm;
         if (goes_on && !lacks) batch_begin(pool, next, after, end);
         int failed = expand_batch(k, now, begin);
         if (failed) {
@@ -217,10 +218,13 @@ API int kernel_expand(Kernel *k, u64 *begin, u64 end)
     int failed = OK;
     u64 size = k->size_of_batch;
     while (*begin < end && !failed) {
+        if (k->threads > 1 && k->calm && *begin + 2 * size < end) {
+            failed = expand_together(k, begin, end);
+            continue;
+        }
         u64 missed = k->misses, upto = *begin + size < end ? *begin + size : end;
         while (*begin < upto && !(failed = expand_one(k, *begin))) ++*begin;
-        if (!failed && k->threads > 1 && *begin + 2 * size < end && (k->misses - missed) * FEW <= size)
-            failed = expand_together(k, begin, end);
+        k->calm = (k->misses - missed) * FEW <= size;
     }
     int also = commit(k);
     return also ? also : failed;

@@ -134,6 +134,7 @@ typedef struct {
     u64 limit;
     u64 distinct, generated, misses, together;  /* the last: states that threads found ready */
     int symmetric, deadlocks, fingerprints;
+    int calm;                     /* whether the last states lacked little */
     u32 bounds, threads, size_of_batch;
     struct Pool *pool;            /* of threads, once there are any */
 } Kernel;
