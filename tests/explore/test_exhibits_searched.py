@@ -101,8 +101,8 @@ def test_replicated_logs_are_complete_with_one_election_and_one_crash(tmp_path: 
     at = [f"--size={name}={n}" for name, n in sizes.items()]
     faults = ("--timers", "0", "--faults", "crash=1", "--target", "b1", "--target", "b2")
     at.append("--set=log=replicated")
-    bounds = ("--reduce", "all", "--states", 2_000_000)
+    bounds = ("--reduce", "all", "--states", 3_000_000)
     done = call("check", "kafka/4.0", *at, *faults, *bounds, "--json", "--out", tmp_path)
     assert done.code == 0, done.err
-    assert [done.json[name] for name in ("verdict", "complete", "distinct")] == ["ok", True, 1_616_092]
+    assert [done.json[name] for name in ("verdict", "complete", "distinct")] == ["ok", True, 2_073_121]
     assert all(done.json["witnesses"][name] for name in ("CoordinatorResigned", "LogTruncated", "FollowerRejoinsIsr"))
