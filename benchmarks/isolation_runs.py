@@ -80,12 +80,10 @@ def count(name: str, seeds: range, strategy: str) -> Count:
     plan, source = attrs.evolve(plan, claims=claims, stop_at_violation=False), Strategies(strategy)
     tables = Tables(model)
     with long_lived():
-        for number, seed in enumerate(seeds):
+        for seed in seeds:
             chosen, recorder = source.run(seed), EventRecorder()
             if chosen is None:
                 break
-            if number % BLOCK == 0:
-                tables = Tables(model)
             run = run_plain(tables, plan, chosen, recorder)
             found = judged(model, recorder.history({}, run.verdict.to_json(), model).events)
             violated = {each.violated for each in run.violations}

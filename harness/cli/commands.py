@@ -34,7 +34,7 @@ from harness.render import FORMS, render, tla
 from harness.simulate.hunting.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.scoreboard import scoreboard
-from harness.simulate.runs.plan import Plan, everything
+from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.states.tables import Tables
@@ -136,11 +136,10 @@ def simulate(
     if seed and strategy in by_name.IN_ORDER:
         first = "give --seeds N for the first N"
         raise Refusal(f"{strategy} runs have an order and no seeds; {first}")
-    scenario, spec = find_runnable(what)
+    scenario, _ = find_runnable(what)
     expected = scenario.expected if scenario is not None else None
     given = pairs(sizes, int), pairs(settings, str)
     model, plan = asked_runs(what, *given, faults, targets)
-    plan = everything(spec.make()) if scenario is None else plan
     plan = attrs.evolve(plan, steps=steps or plan.steps, mode=mode or plan.mode)
     check_folder(out)
     screen, source = TerminalOutput(quiet=as_json), by_name.Strategies(strategy)

@@ -37,7 +37,7 @@ from kafka_proto.gateway.named_records import (
     not_aborted,
     readable,
 )
-from kafka_proto.gateway.observed import NOBODY, Ledger, Observed, produced
+from kafka_proto.gateway.observed import NOBODY, Ledger, Observed, header_of, produced
 from kafka_proto.gateway.properties import Brokers
 from kafka_proto.gateway.proxy import ProxyHost
 from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, split
@@ -201,9 +201,7 @@ class SessionView:
     def _written(self, n: int, request: WireRequest, transaction: str) -> Iterator[WrittenBatch]:
         """Yield the batches that a Produce has, those that it has once more, too."""
         for topic, index, data in produced(request.message):
-            header = None
-            with suppress(BadBatch):
-                header = next((read_header(batch) for batch in split(data or b"")), None)
+            header = header_of(data)
             if header is None or not is_named(header) or topic in INTERNAL_TOPICS:
                 continue
             whose = transaction if header.is_transactional else NOBODY

@@ -120,6 +120,14 @@ def test_simulate_takes_sizes_settings_and_steps(tmp_path: Path) -> None:
     assert end["fair_from"] in (None, 5) or end["fair_from"] < 5
 
 
+def test_simulate_claims_what_the_model_claims_as_it_is_set(tmp_path: Path) -> None:
+    """Replicas have properties of their own where logs are replicated."""
+    for log in ("at-once", "replicated"):
+        made = call("simulate", "kafka/4.4", "--set", f"log={log}", "--out", tmp_path, "--json")
+        header = json.loads(Path(made.json["trail"]).read_text(encoding="utf-8").splitlines()[0])
+        assert ("StrongIsr" in header["claims"]) == (log == "replicated")
+
+
 def test_simulate_takes_every_kind_of_fault_and_a_mode(tmp_path: Path) -> None:
     """The budget is in the trail: each kind that the model can have, once; others as they are asked for."""
     made = call("simulate", "kafka/4.4", "--faults", "all,crash=2", "--target", "b1", "--mode", "timed",

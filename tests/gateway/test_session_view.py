@@ -14,7 +14,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.commands.command_line import call, wait_until
 from support.gateway.drawn_sessions import DrawnSession
-from support.gateway.recorded import Recorded
+from support.gateway.recorded import Recorded, late_after_abort
 from support.gateway.tidy_sessions import TidySession
 from support.gateway.wire import Producer, fetched, initializing, inject, owner_in, produced
 from support.paths import ROOT
@@ -93,14 +93,7 @@ def test_a_late_batch_of_an_aborted_transaction_is_committed_by_the_next(
     release: str, level: int, expected: set[str]
 ) -> None:
     """TX-02: 3.5.2 takes it into the next transaction; 3.9.2 refuses it."""
-    clients = Recorded(release=release, transaction_version=level)
-    inject(clients, 1, "delay", request="Produce", nth=2)
-    producer = Producer(clients)
-    producer.write(0, b"a")
-    assert clients.ask(producer.me, offer.PRODUCE, 9, producer.batch(0, b"late")) == {}
-    producer.reconnect()
-    assert producer.end(False)[producer.me][0]["error_code"] == 0
-    clients.give(Ended(1, clients.now))
+    clients, producer = late_after_abort(release, level)
     clients.one(producer.me, offer.ADD_PARTITIONS_TO_TXN, 0, {
         f"v3_and_below_{name}": value for name, value in {
             "transactional_id": "app", **producer.owner, "topics": ({"name": "t", "partitions": (0,)},)}.items()})

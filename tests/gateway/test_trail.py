@@ -19,7 +19,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.drawn_sessions import DrawnSession
 from support.gateway.drawn_sessions import replayed as digest_of
-from support.gateway.recorded import Recorded
+from support.gateway.recorded import Recorded, late_after_abort
 from support.gateway.wire import Producer, inject
 from support.paths import ROOT
 
@@ -28,8 +28,7 @@ from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
 from harness.simulate.trails.shrink import shrink
-from kafka_proto.gateway import offer
-from kafka_proto.gateway.inputs import Ended, Opened
+from kafka_proto.gateway.inputs import Opened
 
 SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
 
@@ -60,14 +59,7 @@ def test_a_trail_whose_bytes_were_others_is_refused() -> None:
 def test_a_violation_is_found_again_by_its_replay() -> None:
     """TX-02: 3.5.2 takes a batch of an abandoned connection after the abort, 3.9.2 does not; the trail says so."""
     for release, level, wrong in (("3.9.2", 1, None), ("3.5.2", 0, "NoHangingTransaction")):
-        clients = Recorded(release=release, transaction_version=level)
-        inject(clients, 1, "delay", request="Produce", nth=2)
-        producer = Producer(clients)
-        producer.write(0, b"a")
-        assert clients.ask(producer.me, offer.PRODUCE, 9, producer.batch(0, b"b")) == {}
-        producer.reconnect()
-        assert producer.end(False)[producer.me][0]["error_code"] == 0
-        clients.give(Ended(1, clients.now))
+        clients, _ = late_after_abort(release, level)
         trail = clients.recording.trail()
         assert trail.violates == wrong
     verdict = replayed(trail)[2]

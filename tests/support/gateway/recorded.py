@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from harness.model import FrozenMap
+from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import Settings, Started
+from kafka_proto.gateway.inputs import Ended, Settings, Started
 from kafka_proto.gateway.recording import Recording
-from support.gateway.wire import Talk
+from support.gateway.wire import Producer, Talk, inject
 
 
 class Recorded(Talk):
@@ -23,3 +24,16 @@ class Recorded(Talk):
         outputs = super().give(given)
         self.recording.see(given, outputs)
         return outputs
+
+
+def late_after_abort(release: str, level: int) -> tuple[Recorded, Producer]:
+    """Return a session in which a batch of an abandoned connection comes after its transaction's abort (TX-02)."""
+    clients = Recorded(release=release, transaction_version=level)
+    inject(clients, 1, "delay", request="Produce", nth=2)
+    producer = Producer(clients)
+    producer.write(0, b"a")
+    assert clients.ask(producer.me, offer.PRODUCE, 9, producer.batch(0, b"late")) == {}
+    producer.reconnect()
+    assert producer.end(False)[producer.me][0]["error_code"] == 0
+    clients.give(Ended(1, clients.now))
+    return clients, producer
