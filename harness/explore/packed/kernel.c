@@ -8,91 +8,7 @@
 
 #include "kernel_threads.h"
 
-#define SOON 200000             /* more states than Python lets come before it looks at the memory again, as a rule */
 #define FEW 20                  /* one in so many states may lack something: else threads do not pay */
-
-/* ---- the states seen ---- */
-
-/* What the states will soon take at once: their arrays are copied into larger ones. */
-static u64 bytes_soon(const Kernel *k)
-{
-    u64 table = (k->limit + 1) * sizeof(u64), states = k->states.room * sizeof(Bits);
-    return ((k->distinct + SOON) * 3 > k->limit * 2 ? 2 * table : 0)
-        + (k->states.count + SOON > k->states.room ? states + states / 2 : 0);
-}
-
-static int seen_grow(Kernel *k)
-{
-    u64 size = (k->limit + 1) * 2;
-    u64 *wide = calloc(size, sizeof(u64));
-    if (!wide) return NO_MEMORY;
-    u64 limit = size - 1;
-    if (k->fingerprints) {
-        for (u64 i = 0; i <= k->limit; i++) {
-            u64 entry = k->seen[i];
-            if (!entry) continue;
-            u64 at = entry & limit;
-            while (wide[at]) at = (at + 1) & limit;
-            wide[at] = entry;
-        }
-    } else {
-        for (u64 n = 0; n < k->states.count; n++) {
-            u64 hash = mix(k->states.at[n]), at = hash & limit;
-            while (wide[at]) at = (at + 1) & limit;
-            wide[at] = (hash >> 40) << 40 | (n + 1);
-        }
-    }
-    free(k->seen);
-    k->seen = wide;
-    k->limit = limit;
-    return OK;
-}
-
-/* The number of a state, or NUMBER where it is not among the seen ones. Exact states only. */
-static inline u64 seen_get(const Kernel *k, Bits state, u64 hash)
-{
-    u64 at = hash & k->limit, entry, tag = hash >> 40;
-    while ((entry = k->seen[at])) {
-        if (entry >> 40 == tag && same(k->states.at[(entry & NUMBER) - 1], state)) return (entry & NUMBER) - 1;
-        at = (at + 1) & k->limit;
-    }
-    return NUMBER;
-}
-
-static inline int keep(Kernel *k, Bits state)
-{
-    if (k->states.count == k->states.room) {
-            if (ROOM(k->states, 1)) return NO_MEMORY;
-    }
-    k->states.at[k->states.count++] = state;
-    k->distinct++;
-    return OK;
-}
-
-/* Put a state among the seen ones: 1 if it is new, 0 if not, less where that cannot be. */
-static inline int seen_put(Kernel *k, Bits state, u64 hash)
-{
-    int failed;
-    if (k->distinct * 3 > k->limit * 2 && (failed = seen_grow(k))) return failed;
-    if (k->fingerprints) {
-        u64 mark = hash ? hash : 1, at = mark & k->limit, entry;
-        while ((entry = k->seen[at])) {
-            if (entry == mark) return 0;
-            at = (at + 1) & k->limit;
-        }
-        if ((failed = keep(k, state))) return failed;
-        k->seen[at] = mark;
-        return 1;
-    }
-    u64 at = hash & k->limit, entry, tag = hash >> 40;
-    while ((entry = k->seen[at])) {
-        if (entry >> 40 == tag && same(k->states.at[(entry & NUMBER) - 1], state)) return 0;
-        at = (at + 1) & k->limit;
-    }
-    if ((failed = keep(k, state))) return failed;
-    k->seen[at] = tag << 40 | k->states.count;
-    return 1;
-}
 
 /* ---- expanding ---- */
 
@@ -118,33 +34,27 @@ API int kernel_seed(Kernel *k, const u64 *states, u64 number)
     return OK;
 }
 
-/* Take what was found of a state: count, note answers, and put its successors among those to be seen. */
-static int take(Kernel *k, u64 number, Bits state, const u32 *met, u64 count, const Successor *after, u64 successors)
+/* Take what was found of a state: note answers, and put its successors among those to be seen. */
+static int take(Kernel *k, u64 number, Bits state, const Found *found, const u32 *met, const Successor *after)
 {
-    int any = 0;
-    for (u64 m = 0; m < count; m++) {
-        const Entry *found = &k->entries.at[met[m]];
-        k->hits.at[met[m]]++;
-        k->generated += found->ways;
-        any |= found->edges != found->edges_end;
-        if (found->answers) {
-            if (ROOM(k->events, 1)) return NO_MEMORY;
-            k->events.at[k->events.count++] = (Event){ number, met[m], 0 };
-        }
+    for (u32 m = found->met; found->answers && m < found->met_end; m++) {
+        if (!k->entries.at[met[m]].answers) continue;
+        if (ROOM(k->events, 1)) return NO_MEMORY;
+        k->events.at[k->events.count++] = (Event){ number, met[m], 0 };
     }
-    if (ROOM(k->pending, successors)) return NO_MEMORY;
-    for (u64 i = 0; i < successors; i++) {
+    if (ROOM(k->pending, found->after_end - found->after)) return NO_MEMORY;
+    for (u32 i = found->after; i < found->after_end; i++) {
         Bits next = after[i].after;
         if (after[i].outside) {
             if (map_get(&k->outside_map, next) != NONE) continue;
             if (map_put(&k->outside_map, next, 0) || ROOM(k->outside, 1)) return NO_MEMORY;
             k->outside.at[k->outside.count++] = next;
         } else if (!same(next, state)) {
-            __builtin_prefetch(&k->seen[after[i].hash & k->limit]);
+            seen_fetch(k, after[i].hash);
             k->pending.at[k->pending.count++] = (Pending){ next, after[i].hash };
         }
     }
-    if (!any && k->deadlocks) {
+    if (!found->leads && k->deadlocks) {
         if (ROOM(k->events, 1)) return NO_MEMORY;
         k->events.at[k->events.count++] = (Event){ number, NONE, 0 };
     }
@@ -158,7 +68,9 @@ static int expand_one(Kernel *k, u64 number)
     Bits state = k->states.at[number];
     Looker *l = look_at(k, state, &failed);
     if (failed) return failed;
-    return take(k, number, state, l->met.at, l->met.count, l->after.at, l->after.count);
+    Found found = { .met_end = (u32)l->met.count, .after_end = (u32)l->after.count };
+    count_found(k, k->hits.at, &k->generated, l, &found, 1);
+    return take(k, number, state, &found, l->met.at, l->after.at);
 }
 
 /* Take the states of a batch in their order; those that lack something are looked up anew. */
@@ -168,10 +80,12 @@ static int expand_batch(Kernel *k, Batch *batch, u64 *begin)
     for (u64 i = 0; i < batch->count; i++, ++*begin) {
         const Found *found = &batch->found[i];
         const Looker *l = &batch->lookers[found->who];
-        failed = found->code ? expand_one(k, *begin) : take(
-            k, *begin, batch->states[i], l->met.at + found->met, found->met_end - found->met,
-            l->after.at + found->after, found->after_end - found->after);
-        if (failed) return failed;
+        failed = found->code ? expand_one(k, *begin)
+            : take(k, *begin, batch->states[i], found, l->met.at, l->after.at);
+        if (failed) {
+            for (u64 n = 0; n < i; n++) batch->found[n].met_end = batch->found[n].met;  /* their counts stay */
+            return failed;
+        }
     }
     return OK;
 }
@@ -183,32 +97,31 @@ static u64 lacking_in(const Batch *batch)
     return count;
 }
 
-/* Expand with several threads, until too much is missing for it to pay. While one batch is taken, the next one is
+/* Expand with several threads, until too much is missing for it to pay. While one batch is taken, the next ones are
    looked up, unless something is missing: then Python will change the tables. */
 static int expand_together(Kernel *k, u64 *begin, u64 end)
 {
     if (!k->pool && !(k->pool = pool_new(k))) return NO_MEMORY;
     Pool *pool = k->pool;
-    Batch *now = pool->batch[0], *next = pool->batch[1];
-    batch_begin(pool, now, *begin, end);
-    batch_end(pool, now);
+    u64 next = *begin;
+    k->run++;
+    pool_room(pool);
     for (;;) {
-        u64 after = now->first + now->count, lacks = lacking_in(now);
+        while (k->calm && next < end && pool->begun - pool->over < DEPTH) next += batch_begin(pool, next, end);
+        if (pool->over == pool->begun) return OK;
+        Batch *now = batch_of(pool, pool->over);
+        batch_end(pool, now);
+        u64 lacks = lacking_in(now);
         k->together += now->count - lacks;
-        k->calm = lacks * FEW <= now->count;
-        int goes_on = after < end && k->calm;
-        if (goes_on && !lacks) batch_begin(pool, next, after, end);
+        k->calm = k->calm && lacks * FEW <= now->count;
+        if (lacks) pool_rest(pool);
         int failed = expand_batch(k, now, begin);
         if (failed) {
-            if (goes_on && !lacks) batch_drop(pool, next);
+            pool_drop(pool);
             return failed;
         }
-        if (!goes_on) return OK;
-        if (lacks) batch_begin(pool, next, after, end);
-        batch_end(pool, next);
-        Batch *done = now;
-        now = next;
-        next = done;
+        pool->over++;
+        if (lacks) pool_room(pool);
     }
 }
 
@@ -259,11 +172,11 @@ API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *
         u64 i = 0;
         for (u64 m = 0; m < l->met.count; m++)
             for (u32 e = k->entries.at[l->met.at[m]].edges; e < k->entries.at[l->met.at[m]].edges_end; e++, i++) {
-                u64 number = seen_get(k, l->after.at[i].after, l->after.at[i].hash);
-                if (number == NUMBER) continue;
+                u64 entry = seen_get(k, l->after.at[i].after, l->after.at[i].hash);
+                if (!entry) continue;
                 if (count == room) return LIMIT;
                 from[count] = (int32_t)n;
-                to[count] = (int32_t)number;
+                to[count] = (int32_t)((entry & NUMBER) - 1);
                 label[count++] = (int32_t)e;
             }
     }
@@ -284,11 +197,18 @@ API void kernel_free(Kernel *k)
 
 /* ---- reading ---- */
 
+API void kernel_hits(Kernel *k, u64 *hits)
+{
+    pool_hits(k);
+    memcpy(hits, k->hits.at, k->hits.count * sizeof(u64));
+    memset(k->hits.at, 0, k->hits.count * sizeof(u64));
+}
+
 API void kernel_counts(const Kernel *k, u64 *counts)
 {
     counts[0] = k->states.count;
     counts[1] = k->distinct;
-    counts[2] = k->generated;
+    counts[2] = k->generated + pool_generated(k);
     counts[3] = k->events.count;
     counts[4] = k->outside.count;
     counts[5] = k->entries.count;
@@ -324,11 +244,9 @@ API void kernel_drop(Kernel *k, u64 number)
 /* Note that a state is seen, where it is known that it is not yet: with its number, or by its fingerprint. */
 static void mark(Kernel *k, Bits state, u64 number)
 {
-    u64 hash = mix(state), entry = hash >> 40 << 40 | (number + 1);
-    if (k->fingerprints) entry = hash = hash ? hash : 1;
-    u64 at = hash & k->limit;
-    while (k->seen[at] && !(k->fingerprints && k->seen[at] == entry)) at = (at + 1) & k->limit;
-    k->seen[at] = entry;
+    u64 hash = mix(state), entry = k->fingerprints ? seen_mark(hash) : seen_tag(hash) | (number + 1);
+    if (!k->fingerprints || !seen_get(k, state, hash))
+        seen_enter(k->seen, k->limit, seen_place(k, hash), entry, &k->furthest);
 }
 
 static Bits moved(Bits state, const u32 *from, const u64 *low, const u32 *to, u64 fields)
@@ -343,6 +261,7 @@ API int kernel_repack(Kernel *k, const u32 *from, const u64 *low, const u32 *to,
 {
     forget_tables(k);
     memset(k->seen, 0, (k->limit + 1) * sizeof(u64));
+    k->furthest = 0;
     for (u64 n = 0; n < k->states.count; n++) {
         k->states.at[n] = moved(k->states.at[n], from, low, to, fields);
         mark(k, k->states.at[n], n);

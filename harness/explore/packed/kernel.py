@@ -23,7 +23,7 @@ from typing import Any
 from harness.model import Refusal
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in (
-    "kernel.c", "kernel_threads.h", "kernel_look.h", "kernel_tables.h", "kernel_bits.h"))
+    "kernel.c", "kernel_threads.h", "kernel_look.h", "kernel_seen.h", "kernel_tables.h", "kernel_bits.h"))
 FLAGS = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
 
 WORDS = (2, 3, 4)

@@ -4,7 +4,7 @@
 #ifndef KERNEL_LOOK_H
 #define KERNEL_LOOK_H
 
-#include "kernel_tables.h"
+#include "kernel_seen.h"
 
 static inline int lacking(const Looker *l) { return l->asks ? FAILED : MISSED; }
 
@@ -114,15 +114,33 @@ static int look(Kernel *k, Looker *l, Bits state)
         for (u32 e = found.edges; e < found.edges_end; e++) {
             Bits after;
             if ((failed = follow(k, l, &k->edges.at[e], state, &after))) return failed;
+            u64 hash = mix(after);
+            if (l->recent) {
+                Recent *recent = &l->recent[hash & (RECENT - 1)];
+                if (recent->run == k->run && same(recent->state, after)) continue;
+                *recent = (Recent){ after, k->run };
+            }
             int outside = k->bounds == NONE ? 0 : is_outside(k, l, after);
             if (outside < 0) return outside;
-            l->after.at[l->after.count++] = (Successor){ after, mix(after), (u32)outside };
+            l->after.at[l->after.count++] = (Successor){ after, hash, (u32)outside };
         }
     }
     return OK;
 }
 
-/* The same for one state alone, asking for what is missing. */
+/* Count what was found of a state (or, by -1 times, take that back), and note what its entries do. */
+static inline void count_found(Kernel *k, u64 *hits, u64 *generated, const Looker *l, Found *found, int64_t times)
+{
+    for (u32 m = found->met; m < found->met_end; m++) {
+        const Entry *entry = &k->entries.at[l->met.at[m]];
+        hits[l->met.at[m]] += (u64)times;
+        *generated += entry->ways * (u64)times;
+        found->leads |= entry->edges != entry->edges_end;
+        found->answers |= entry->answers != 0;
+    }
+}
+
+/* Look up one state alone, asking for what is missing. */
 static inline Looker *look_at(Kernel *k, Bits state, int *failed)
 {
     k->looker.asks = 1;

@@ -29,7 +29,7 @@ EARLY = 3_000_000
 """States up to which it is early."""
 SLICE = 50_000
 """States that are expanded before Python looks around (Ctrl-C, progress)."""
-BATCH = 8_192
+BATCH = 2_048
 """States that several threads look up together, before one of them takes what was found in order; no more."""
 NONE = 0xFFFFFFFF
 LOOK_UP, CHANNEL = 0, 1

@@ -102,8 +102,19 @@ typedef struct { u64 state; u32 found; u32 unused; } Event;
 typedef struct { Bits after; u64 hash; } Pending;
 typedef struct { Bits after; u64 hash; u32 outside; } Successor;
 
-/* What was found of states, one after the other, and whether Python may be asked for what the tables lack. */
-typedef struct { ARRAY(u32) met; ARRAY(Successor) after; ARRAY(u32) ahead; int asks; } Looker;
+/* A successor that was found a short time ago: most come again soon. */
+#define RECENT 8192
+#define APART 128               /* bytes between what different threads write: a line of the cache, and its neighbour */
+typedef struct { Bits state; u64 run; } Recent;
+
+/* What was found of states, one after the other, and whether Python may be asked for what the tables lack. Successors
+   that are among the recent ones, if there are any, are left out. */
+typedef struct {
+    ARRAY(u32) met; ARRAY(Successor) after; ARRAY(u32) ahead; Recent *recent; int asks; char apart[APART];
+} Looker;
+
+/* What was found of a state: which of a looker's entries and successors; whether any of them leads on, or answers. */
+typedef struct { int code, leads, answers; u32 who, met, met_end, after, after_end; } Found;
 
 static void looker_free(Looker *l) { free(l->met.at); free(l->after.at); free(l->ahead.at); }
 
@@ -117,29 +128,33 @@ typedef struct {
     u64 *missed;
     ARRAY(Table) look_ups;
     ARRAY(Entry) entries;
-    ARRAY(u64) hits;              /* of entries, how often each was met */
     ARRAY(Edge) edges;
     ARRAY(u32) links;             /* children of entries, channels of edges */
     ARRAY(Channel) channels;
     ARRAY(u32) roots;
-    ARRAY(Table) orbits;           /* of the canonical image: mask and map to images */
+    ARRAY(Table) orbits;          /* of the canonical image: mask and map to images */
     ARRAY(Image) images;
+    u64 run;                      /* so many times it began to expand: what is recent was found in this run */
+    int symmetric, deadlocks, fingerprints;
+    u32 bounds, threads, size_of_batch;
+    struct Pool *pool;            /* of threads, once there are any */
+    char apart[APART];            /* above is what threads read while one of them writes what is below */
     ARRAY(Bits) states;
+    ARRAY(u64) hits;              /* of entries, how often each was met */
     ARRAY(Event) events;
     ARRAY(Bits) outside;          /* states out of bounds */
     Map outside_map;
     Looker looker;                /* of the state at hand */
     ARRAY(Pending) pending;
-    u64 *seen;                    /* 24 bits of hash above 40 bits of number + 1; or fingerprints */
-    u64 limit;
+    u64 *seen;                    /* bits of the hash above the number + 1; or fingerprints */
+    u64 limit;                    /* of `seen`: its size - 1 */
+    u64 furthest;                 /* the most that an entry of `seen` stands behind its place */
     u64 distinct, generated, misses, together;  /* the last: states that threads found ready */
-    int symmetric, deadlocks, fingerprints;
+    u32 bits;                     /* of the size of `seen` */
     int calm;                     /* whether the last states lacked little */
-    u32 bounds, threads, size_of_batch;
-    struct Pool *pool;            /* of threads, once there are any */
 } Kernel;
 
-#define NUMBER ((1ull << 40) - 1)
+#define NUMBER ((1ull << 36) - 1)
 
 static void table_mask(Table *table, Bits mask)
 {
@@ -198,7 +213,8 @@ API Kernel *kernel_new(Miss miss, u64 *missed)
     k->miss = miss;
     k->missed = missed;
     k->bounds = NONE;
-    k->limit = (1u << 12) - 1;
+    k->bits = 12;
+    k->limit = (1u << k->bits) - 1;
     k->seen = calloc(k->limit + 1, sizeof(u64));
     return k;
 }
@@ -319,12 +335,6 @@ API int kernel_roots(Kernel *k, const u32 *numbers, u64 count, u32 bounds)
     k->roots.count = count;
     k->bounds = bounds;
     return OK;
-}
-
-API void kernel_hits(Kernel *k, u64 *hits)
-{
-    memcpy(hits, k->hits.at, k->hits.count * sizeof(u64));
-    memset(k->hits.at, 0, k->hits.count * sizeof(u64));
 }
 
 #endif
