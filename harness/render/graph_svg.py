@@ -7,8 +7,8 @@ state from the one before it that its box compares it with; arrows that do not l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from itertools import pairwise
-from xml.sax.saxutils import escape
 
 from harness.render.graph_layout import Item, Layers, LayoutLink, Route, lay_out
 from harness.render.graph_picture import Arrow, Box, Picture
@@ -68,7 +68,7 @@ def write_svg(shown: Picture) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
-        f"<title>{escape(shown.title)}</title>",
+        f"<title>{escape(shown.title, quote=False)}</title>",
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{width:.0f}" height="{height:.0f}"/>',
         _text(MARGIN, MARGIN + 14, shown.title, "title"),
@@ -88,7 +88,7 @@ def _size(box: Box) -> tuple[float, float]:
 
 def _text(x: float, y: float, text: str, css: str = "") -> str:
     style = f' class="{css}"' if css else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{style}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{style}>{escape(text, quote=False)}</text>'
 
 
 def _box(box: Box, item: Item) -> Iterable[str]:

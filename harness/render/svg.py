@@ -6,7 +6,7 @@ Every kind of step has its own shape, every fate of a message its own line end o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from harness.model import Kind
 from harness.render.changes import brief_message, message_fields
@@ -44,7 +44,7 @@ def write(timeline: Timeline, inside: bool = False) -> str:
         *(() if inside else ('<?xml version="1.0" encoding="UTF-8"?>',)),
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{layout.width:.0f}" height="{layout.height:.0f}" '
         f'viewBox="0 0 {layout.width:.0f} {layout.height:.0f}" role="img">',
-        f"<title>{escape(title)}</title>",
+        f"<title>{escape(title, quote=False)}</title>",
         *(() if inside else (f"<style>{STYLE}</style>",)),
         f'<rect class="page" width="{layout.width:.0f}" height="{layout.height:.0f}"/>',
         *_head(timeline, layout, about[0][1]),
@@ -66,14 +66,14 @@ def write(timeline: Timeline, inside: bool = False) -> str:
 
 
 def _text(x: float, y: float, text: str, css: str = "", full: str = "", anchor: str = "") -> str:
-    style = f" class={quoteattr(css)}" if css else ""
+    style = f' class="{css}"' if css else ""
     place = f' text-anchor="{anchor}"' if anchor else ""
-    title = f"<title>{escape(full)}</title>" if full else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{style}{place}>{title}{escape(text)}</text>'
+    title = f"<title>{escape(full, quote=False)}</title>" if full else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{style}{place}>{title}{escape(text, quote=False)}</text>'
 
 
 def _path(d: str, css: str, full: str = "") -> str:
-    title = f"<title>{escape(full)}</title>" if full else ""
+    title = f"<title>{escape(full, quote=False)}</title>" if full else ""
     return f'<path class="{css}" d="{d}">{title}</path>' if title else f'<path class="{css}" d="{d}"/>'
 
 
@@ -251,7 +251,7 @@ def _step(layout: DiagramLayout, row: Row) -> list[str]:
 def _node(x: float, y: float, kind: str, number: str, full: str) -> list[str]:
     """The mark of a step: its kind is its shape."""
     r = NODE
-    title = f"<title>{escape(full)}</title>"
+    title = f"<title>{escape(full, quote=False)}</title>"
     if kind == Kind.PERTURBATION:
         r += 3
         shape = f'<path class="node perturbation" d="M{x:.1f},{y - r:.1f}l{r},{r}l{-r},{r}l{-r},{-r}z">{title}</path>'
