@@ -9,14 +9,19 @@ from harness.campaign.store import CommittedBlock, Manifest
 from harness.campaign.worker import BlockTask
 from harness.simulate.strategies.by_name import IN_ORDER
 
-BLOCK = 500
-"""Seeds of a block, if nothing else is said: seconds of work."""
+BLOCK, BLOCKS = 500, 100
+"""Seeds of a block, if nothing else is said: seconds of work; in a cell of more blocks than this, a multiple."""
 COVERAGE = 0.02
 """By default, the part of the runs whose coverage is measured: it takes several times as long."""
 PREFIX = 0.1
 """The part of the first block that is covered where less than this is, so that a small campaign is not all coverage."""
 PER_CORE, PER_TASK = 4, 16
 """Tasks for each core, at least; and the blocks of a task, at most."""
+
+
+def usual_block(runs: int) -> int:
+    """Return how many seeds a block has in a campaign of so many for each cell, so that its files stay few."""
+    return BLOCK * max(1, -(-runs // (BLOCK * BLOCKS)))
 
 
 def covered(manifest: Manifest, strategy: str, first: int) -> int:

@@ -144,6 +144,10 @@ class CampaignStore:
         """Return what the campaign is. Raises Refusal if the folder is none of a campaign."""
         return _manifest(self._read_manifest())
 
+    def found(self) -> Manifest | None:
+        """Return what the campaign is, or None where the folder is none of a campaign yet. Raises Refusal."""
+        return self.manifest() if (self.folder / MANIFEST).exists() else None
+
     def _read_manifest(self) -> dict[str, Any]:
         path = self.folder / MANIFEST
         try:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 
 from harness.campaign.requirements import require_java, require_packages
@@ -38,7 +39,7 @@ from harness.simulate.strategies import by_name
               help="Runs whose events are kept: all; failing ones; or failing ones and the share F of the others.")
 @click.option("--coverage", type=float, metavar="F",
               help="Share of the runs whose coverage is measured, from 0 to 1 (default: 0.02).")
-@click.option("--block", type=whole(1), metavar="N", help="Runs per commit (default: 500).")
+@click.option("--block", type=whole(1), metavar="N", help="Runs per commit (default: 500, or a hundredth of --runs).")
 @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="The Spark master.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/campaign"), show_default=True, metavar="DIR",
               help="Folder of the campaign; on a cluster, one shared by all machines.")
@@ -55,17 +56,19 @@ def campaign(
     """
     require_packages()
     from harness.campaign.cells import cells
-    from harness.campaign.missing_blocks import BLOCK, COVERAGE
+    from harness.campaign.missing_blocks import COVERAGE, usual_block
     from harness.campaign.spark_campaign import SparkCampaign
     from harness.campaign.spark_session import checked_master, spark_session
-    from harness.campaign.store import LOG, Manifest
+    from harness.campaign.store import LOG, CampaignStore, Manifest
 
     asked = partial(asked_faults, given=faults, targets=targets) if faults or targets else None
     chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps, asked)
-    manifest = Manifest(chosen, _kept(keep), _part(coverage, COVERAGE), block or BLOCK)
+    manifest = Manifest(chosen, _kept(keep), _part(coverage, COVERAGE), block or usual_block(runs))
     checked_master(master)
     require_java()
     check_folder(out)
+    if block is None and (found := CampaignStore(out).found()) is not None:
+        manifest = attrs.evolve(manifest, block=found.block)
     screen = TerminalOutput(quiet=as_json)
     with screen.progress("campaign") as progress:
         going = SparkCampaign(out, manifest, runs, progress, interrupt_handled)

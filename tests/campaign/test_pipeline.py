@@ -253,6 +253,12 @@ def test_what_cannot_be_is_refused_and_nothing_is_touched(arguments: list[str], 
     assert before == {path: path.stat().st_mtime_ns for path in mixed.rglob("*") if path.is_file()}
 
 
+def test_a_folder_keeps_its_size_of_blocks_where_nothing_is_said(mixed: Path) -> None:
+    """The same command without --block finds all runs that there are."""
+    said = call("campaign", *MIXED_SAMPLED, "--runs", SEEDS, "--out", mixed, "--json").json
+    assert said["found"] == said["planned"] == said["runs"]
+
+
 def test_a_worker_that_fails_ends_the_campaign_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing can be written, workers say why in one sentence, and what is committed stays."""
     spark()

@@ -28,7 +28,7 @@ from harness.campaign.checks import wilson
 from harness.campaign.clusters import trail_of
 from harness.campaign.event_columns import Joiner, columns_of
 from harness.campaign.judging import judge_block
-from harness.campaign.missing_blocks import missing, spread
+from harness.campaign.missing_blocks import missing, spread, usual_block
 from harness.campaign.schemas import SCHEMAS
 from harness.campaign.spark_job import last_words
 from harness.campaign.store import CampaignStore, CommittedBlock, Manifest
@@ -151,6 +151,12 @@ def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
     assert parts(25, (10, 20)) == [(0, 10, True), (20, 25, True)]
     assert parts(35, (0, 10), (10, 20), (20, 25)) == [(25, 30, True), (30, 35, False)]
     assert parts(20, (0, 10), (10, 20), (20, 25)) == parts(100, (0, 20, 17)) == []
+
+
+def test_the_files_of_a_cell_stay_few_however_many_runs_it_has() -> None:
+    """500 seeds are a block, as long as there are no more than a hundred blocks."""
+    assert [usual_block(runs) for runs in (1, 5_000, 50_000, 50_001, 200_000)] == [500, 500, 500, 1_000, 2_000]
+    assert all(len(parts(runs, size=usual_block(runs))) <= 100 for runs in (50_000, 60_000, 1_234_567))
 
 
 def test_a_small_part_of_the_runs_is_covered_in_small_campaigns_too() -> None:
