@@ -147,6 +147,7 @@ def _verdict_lines(one: JudgedFile) -> list[str]:
     said += [f"{other.name} (not claimed) fails at step {other.step}: {other.reason}" for other in others]
     if one.unjudged:
         said.append(f"not judged without the trail next to it: {', '.join(one.unjudged)}")
+    said += [f"{what} is not judged by what clients saw: {why}" for what, why in one.left_out.items()]
     for sentence in said:
         lines += textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
     if one.refined is None:

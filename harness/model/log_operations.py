@@ -67,6 +67,10 @@ class ClientView(Protocol):
     level: str
     """What readers are promised, by the name of a level of isolation."""
 
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Return, in the end, what is not judged, and why."""
+
     def look(self, step: TakenStep) -> Iterable[LogOperation]:
         """Return what begins or ends with the next step."""
 

@@ -69,6 +69,8 @@ class JudgedFile:
     """Claimed properties that recorded states do not show."""
     isolation: tuple[Breach, ...] = ()
     """What clients saw that no system of the promised level shows, from their operations alone."""
+    left_out: Mapping[str, str] = {}
+    """Of what clients saw: what is not judged, and why."""
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ class JudgedFile:
             "violated": [attrs.asdict(broken) for broken in self.broken], "differs": list(self.differs),
             "record": [attrs.asdict(oddity) for oddity in self.odd],
             "departed": None if departed is None else {"step": departed.step, "sentence": departed.sentence},
-            "isolation": [one.to_json() for one in self.isolation],
+            "isolation": [one.to_json() for one in self.isolation], "left_out": dict(self.left_out),
             "not_judged": list(self.unjudged),
             "refinement": None if refined is None else {
                 "steps": refined.steps, "stutters": refined.stutters, "actions": dict(refined.actions),
@@ -177,7 +179,7 @@ class FileJudge:
     ) -> JudgedFile:
         scan, clients = Scan(*self._of(header, model), header), Clients(model)
         judged = _judged(scan, clients.seeing(events), path, kind, header, end, replayed)
-        return attrs.evolve(judged, isolation=clients.breaches())
+        return attrs.evolve(judged, isolation=clients.breaches(), left_out=clients.left_out)
 
 
 class Rejudge:

@@ -48,6 +48,7 @@ class TransactionsView:
 
     def __init__(self, placement: Placement, logs: Logs, isolation: str) -> None:
         self.level = isolation
+        self.left_out: dict[str, str] = {}
         self._placement = placement
         self._logs = logs
         self._under_way: dict[str, list[UnendedOperation]] = {}

@@ -47,7 +47,7 @@ from kafka_proto.requests import INTERNAL_TOPICS, partition_name, topic_of
 TXN, FINAL = "txn", "final reader"
 UNCLEAN = 1
 """The type of an election (KIP-460)."""
-LOSING = (apis.DELETE_TOPICS, apis.ELECT_LEADERS)
+LOSING = {apis.DELETE_TOPICS: "its topic was deleted", apis.ELECT_LEADERS: "an unclean election was asked for"}
 """Requests after which records of the topics that they name may be gone."""
 Place = tuple[str, int, int, int]
 """A partition, producer id, epoch and base sequence."""
@@ -132,9 +132,10 @@ class SessionView:
         """How many of these there were."""
         self._polls: list[tuple[int, str, str, str, list[NamedRecords]]] = []
         """In which step, by whom, of which partition and log: what was read."""
-        self._left_out: set[str] = set()
-        """Topics."""
+        self._losing: dict[str, str] = {}
+        """Topics of which records may be gone, and why."""
         self._compacted: set[str] = set()
+        self.left_out: dict[str, str] = {}
 
     # What happens
 
@@ -189,12 +190,12 @@ class SessionView:
 
     def _loses(self, request: WireRequest, answer: Fields | None) -> None:
         """Note the topics of which records may be gone by right."""
-        message = request.message
+        message, why = request.message, LOSING[request.api_key]
         if request.api_key == apis.ELECT_LEADERS and message.get("election_type") != UNCLEAN:
             return
         for part in structures({"asked": message, "answered": answer or {}}):
-            self._left_out |= {part[name] for name in ("name", "topic") if isinstance(part.get(name), str)}
-        self._left_out.update(message.get("topic_names") or ())
+            self._losing |= {part[name]: why for name in ("name", "topic") if isinstance(part.get(name), str)}
+        self._losing |= dict.fromkeys(message.get("topic_names") or (), why)
 
     # Writing
 
@@ -318,20 +319,31 @@ class SessionView:
                 n += 2
 
     def _logs(self, view: View) -> dict[str, PartitionLog]:
-        """Return the logs that are judged, as they are in the end."""
+        """Return the logs that are judged, as they are in the end; the others are `left_out`."""
         brokers: Brokers = view["brokers"]
         seen: Observed = view["observed"]
         found: dict[str, PartitionLog] = {}
         for p, log in sorted(brokers.logs.items()):
-            start = self._host.outside.starts.get(p, 0) if isinstance(self._host, ProxyHost) else 0
-            ledger = seen.ledgers.get(p, Ledger())
-            is_unclean = isinstance(self._host, Host) and self._host.cluster.elects_uncleanly(p)
-            if topic_of(p) in self._left_out or topic_of(p) in INTERNAL_TOPICS or p in self._compacted or is_unclean:
+            if topic_of(p) in INTERNAL_TOPICS:
                 continue
-            by_operator = any(not span.cause for span in ledger.ended)
-            if ledger.gone is None and not by_operator and has_no_holes(log, start):
+            why = self._why_not(p, log, seen.ledgers.get(p, Ledger()))
+            if why:
+                self.left_out[p] = why
+            else:
                 found[p] = log
         return found
+
+    def _why_not(self, p: str, log: PartitionLog, ledger: Ledger) -> str:
+        """Say why a partition's records may be gone, or not end as their producer wants, by right."""
+        start = self._host.outside.starts.get(p, 0) if isinstance(self._host, ProxyHost) else 0
+        if topic_of(p) in self._losing:
+            return self._losing[topic_of(p)]
+        if isinstance(self._host, Host) and self._host.cluster.elects_uncleanly(p):
+            return "a replica that is not in sync may lead it"
+        if any(not span.cause for span in ledger.ended):
+            return "an operator ended a transaction in it"
+        is_whole = p not in self._compacted and ledger.gone is None and has_no_holes(log, start)
+        return "" if is_whole else "records were deleted or compacted"
 
     def _sends(self, batches: Iterable[WrittenBatch]) -> Iterator[LogOperation]:
         """Yield what was written: transactions as operations, batches without one, and all batches by themselves."""

@@ -177,8 +177,17 @@ def test_a_history_without_an_input_has_records_that_nobody_sent() -> None:
     assert {one.anomaly for one in judged(model, [*events[:wrote], broken])} == set()
 
 
-def test_records_that_are_deleted_by_right_are_missed_by_nobody() -> None:
-    """DeleteRecords, and a topic that is deleted and made again."""
+def test_records_that_are_deleted_by_right_are_missed_by_nobody(tmp_path: Path) -> None:
+    """DeleteRecords, and a topic that is deleted and made again; the verdict names what is left out for that."""
+
+    def left_out() -> dict[str, str]:
+        path = tmp_path / "session.trail.jsonl"
+        clients.recording.write(path)
+        judged, = call("verify", path, "--json").json["files"]
+        for partition, why in judged["left_out"].items():
+            assert f"{partition} is not judged by what clients saw: {why}" in call("verify", path).out
+        return dict(judged["left_out"])
+
     clients = Recorded()
     writer = Writer(clients)
     writer.write()
@@ -187,11 +196,13 @@ def test_records_that_are_deleted_by_right_are_missed_by_nobody() -> None:
     clients.one(me, offer.DELETE_RECORDS, 2, {"timeout": 1, "topics": (
         {"name": "t", "partitions": ({"partition_index": 0, "offset": 1},)},)})
     assert names(clients.recording.trail()) == set()
+    assert left_out() == {"t-0": "records were deleted or compacted"}
     clients.one(me, offer.DELETE_TOPICS, 1, {"topic_names": ("t",), "timeout": 1})
     clients.one(me, offer.CREATE_TOPICS, 2, {"timeout": 1, "topics": (
         {"name": "t", "num_partitions": 2, "replication_factor": 1, "configs": (), "assignments": ()},)})
     Writer(clients).write()
     assert names(clients.recording.trail()) == set()
+    assert left_out() == dict.fromkeys(("t-0", "t-1"), "its topic was deleted")
 
 
 def test_what_an_operator_ends_is_no_torn_transaction() -> None:

@@ -38,6 +38,11 @@ class Clients:
             self._judge.look(operation)
         return self._judge.anomalies()
 
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Return what is not judged, and why, once the last event was seen."""
+        return dict(self._view.left_out) if self._view is not None else {}
+
 
 def judged(model: Model, events: Iterable[Event]) -> tuple[Breach, ...]:
     """Return what clients saw in a run that they must not see."""
