@@ -15,21 +15,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TESTS = ROOT / "tests" / "protocols"
-RECORDED = ROOT / "kafka_proto" / "conformance" / "recorded" / "kafka.json.gz"
-UNIT_TESTS = (
+TESTS = ROOT / "tests"
+RECORDED = ROOT / "kafka_proto" / "conformance" / "recorded"
+UNIT_TESTS = tuple(f"protocols/{file}" for file in (
     "broker/test_answers_by_state.py", "broker/test_coordinator_entries.py", "broker/test_partition_guards.py",
     "broker/test_group_guards.py", "broker/test_group_members.py", "broker/test_decisions.py", "broker/test_log.py",
     "cluster/test_producer.py", "cluster/test_producer_decisions.py", "cluster/test_time_outs.py",
     "cluster/test_consumer.py", "broker/test_walks.py", "broker/test_last_epochs.py",
-)
+))
 
 
-def conformance(situation: str = "") -> str:
-    """Return the first recorded situation, or whether this one, is answered otherwise than by Kafka, and where."""
+def conformance(situation: str = "", file: str = "kafka.json.gz", each: int = 1) -> str:
+    """Return the first recorded situation, of one in so many, or whether this one, is answered otherwise, and where."""
     from kafka_proto.conformance import judge, load
 
-    for record in load(RECORDED):
+    for record in load(RECORDED / file)[::each]:
         if situation in ("", record["situation"]):
             try:
                 found = judge(record).differences
