@@ -105,18 +105,19 @@ def test_larger_sample_goes_on_with_a_smaller_one() -> None:
 
 
 def test_table_counts_each_line_in_its_room() -> None:
-    """Pinned and generated apart, and all together; a room that nothing was judged of is not there."""
+    """And in all of them, and the pinned ones apart; a room that nothing was judged of is not there."""
     def line(room: str, pinned: bool, by: str) -> dict[str, object]:
         return {"room": room, "pinned": pinned, "by": by}
 
-    lines = [line("group", True, "hunt"), line("group", True, "test"), line("group", False, "left")]
-    made = {("group", True): 1_234, ("group", False): 5, ("stack", True): 7}
+    lines = [line("group", True, "hunt"), line("leader", True, "test"), line("group", False, "left")]
+    made = Counter({("group", True): 1_234, ("group", False): 5, ("leader", True): 10, ("stack", True): 7})
     assert survey.table(lines, made).splitlines() == [
-        "| room | edits | made | judged | hunt | conformance | tests only | equivalent | left |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| group | pinned | 1,234 | 2 | 1 | 0 | 1 | 0 | 0 |",
-        "| group | generated | 5 | 1 | 0 | 0 | 0 | 0 | 1 |",
-        "| all |  | 1,239 | 3 | 1 | 0 | 1 | 0 | 1 |",
+        "| room | made | judged | hunt | conformance | tests only | equivalent | left |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| leader | 10 | 1 | 0 | 0 | 1 | 0 | 0 |",
+        "| group | 1,239 | 2 | 1 | 0 | 0 | 0 | 1 |",
+        "| all | 1,249 | 3 | 1 | 0 | 1 | 0 | 1 |",
+        "| of these pinned | 1,244 | 2 | 1 | 0 | 1 | 0 | 0 |",
     ]
 
 
