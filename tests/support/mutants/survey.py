@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from time import monotonic
@@ -115,18 +115,33 @@ def files_of(room: str) -> list[str]:
 
 def edits_of(room: str) -> Iterator[Edited]:
     """Yield the wrong edits of a room, each once: the pinned ones, and what else can be made."""
-    files = files_of(room)
-    seen = {ast.dump(ast.parse((ROOT / file).read_text(encoding="utf-8"))) for file in files}
-    pinned = [row for name in ("transaction", "source") for row in source_mutants.table(name).values()]
-    for row in (row for row in pinned if row.file in files):
-        text = source_mutants.edited(row)
-        seen.add(ast.dump(ast.parse(text)))
-        yield Edited(row, room, True, text)
-    for file in files:
+    pins = [row for name in ("transaction", "source") for row in source_mutants.table(name).values()]
+    for file in files_of(room):
+        right = (ROOT / file).read_text(encoding="utf-8")
+        statements, seen = ast.parse(right).body, set[tuple[int, str]]()
+        seen |= {(n, ast.dump(statement)) for n, statement in enumerate(statements)}
+        for row in (row for row in pins if row.file == file):
+            text = source_mutants.edited(row)
+            seen.add(meaning(statements, right, text))
+            yield Edited(row, room, True, text)
         for mutant in mutants(file):
-            if (meant := ast.dump(ast.parse(mutant.new))) not in seen:
+            if (meant := meaning(statements, right, mutant.new)) not in seen:
                 seen.add(meant)
                 yield Edited(mutant, room, False, mutant.new)
+
+
+def meaning(statements: list[ast.stmt], right: str, text: str) -> tuple[int, str]:
+    """Return which statement of a file an edit changes, and to what; the whole file where it changes several."""
+    old, new = right.splitlines(), text.splitlines()
+    first = next((n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
+    for number, statement in enumerate(statements):
+        begins = min((each.lineno for each in getattr(statement, "decorator_list", [])), default=statement.lineno) - 1
+        ends = statement.end_lineno or begins + 1
+        if begins <= first < ends and old[ends:] == new[ends + len(new) - len(old) :]:
+            with suppress(SyntaxError, ValueError):
+                (changed,) = ast.parse("\n".join(new[begins : ends + len(new) - len(old)])).body
+                return number, ast.dump(changed)
+    return -1, ast.dump(ast.parse(text))
 
 
 def sample(edits: Iterable[Edited], most: int | None, seed: int) -> list[Edited]:
