@@ -168,7 +168,7 @@ def recorded(situations: str) -> Red | None:
 
 def unit_tested(tests: Iterable[str], first: str = "") -> Red | None:
     """Return the first unit test that fails; the one that a table names comes first."""
-    found = transaction_catchers.tested(first, tests) if first else ""
+    found = transaction_catchers.tested(first) if first else ""
     found = found or transaction_catchers.tested("", tests)
     return Red(found, "") if found else None
 

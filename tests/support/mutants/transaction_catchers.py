@@ -40,8 +40,8 @@ def conformance(situation: str = "", file: str = "kafka.json.gz", each: int = 1)
     return ""
 
 
-def tested(name: str = "", files: Iterable[str] = UNIT_TESTS) -> str:
-    """Return the first of the unit tests, or whether this one, fails."""
+def tested(name: str = "", files: Iterable[str] = ()) -> str:
+    """Return the first of the unit tests, or of those in some files, that fails; or this one, wherever it is."""
     import pytest
 
     class First:
@@ -56,12 +56,17 @@ def tested(name: str = "", files: Iterable[str] = UNIT_TESTS) -> str:
                 self.failed = f"not collected: {report.longrepr}"
 
     first = First()
-    chosen = [str(TESTS / file) for file in files if (TESTS / file).exists()]
+    chosen = [TESTS / file for file in files or UNIT_TESTS]
+    if name and not files:
+        chosen = sorted(path for room in ("protocols", "gateway") for path in (TESTS / room).rglob("test_*.py"))
     if name:
-        chosen = [f"{file}::{name}" for file in chosen if f"def {name}(" in Path(file).read_text(encoding="utf-8")]
-    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not large", "--assert=plain", "-W", "ignore"]
+        chosen = [file for file in chosen if f"def {name}(" in file.read_text(encoding="utf-8")]
+    if not chosen:
+        raise ValueError(f"there is no test {name}")
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not large", "--assert=plain", "-W", "ignore",
+               "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     with contextlib.redirect_stdout(io.StringIO()):
-        code = pytest.main([*options, "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), *chosen], [first])
+        code = pytest.main([*options, *(f"{file}::{name}" if name else str(file) for file in chosen)], [first])
     if code not in (0, 1):
         raise RuntimeError(f"pytest ended with {code}: {chosen}")
     return first.failed
