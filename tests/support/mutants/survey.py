@@ -77,7 +77,8 @@ ROOMS: Mapping[str, Room] = {
     "leader": _broker("kafka_proto/broker/leader/*.py", "kafka_proto/broker/logs/*.py", "kafka_proto/log/*.py",
                       gateway=("compaction", "retention", "deleted_topics", "leaderless")),
     "group": _broker("kafka_proto/broker/group/*.py", gateway=("groups", "consumer_groups", "migration")),
-    "stack": _broker("kafka_proto/clients/**/*.py"),
+    "stack": attrs.evolve(_broker("kafka_proto/clients/**/*.py"), tests=(
+        *BROKERS_TESTS, "protocols/cluster/test_producer_calls.py")),
     "broker": _broker(*(f"kafka_proto/broker/{name}.py" for name in (
         "broker", "controller", "failover", "look_ups", "other_brokers", "placement", "roles"))),
     "gateway": Room(tuple(f"kafka_proto/gateway/{name}.py" for name in (
