@@ -95,6 +95,15 @@ def test_a_partition_is_given_away_before_another_member_has_it() -> None:
     assert group.beat("b") == [0, 1, 2, 3] and group.epochs["b"] == 3
 
 
+@pytest.mark.parametrize("given", ("app-1", "", None))
+def test_member_has_the_client_id_of_its_requests(given: str | None) -> None:
+    """A request without one is one with an empty id: the protocol's field is nullable, the description's is not."""
+    group = Group(talk({"t": 1}))
+    group.clients.ids[group.here] = given
+    group.join("a")
+    assert [row["client_id"] for row in group.described()["members"]] == [given or ""]
+
+
 def test_offsets_are_fenced_by_the_members_epoch() -> None:
     """A commit or fetch of another epoch is stale, before version 9 there is none to say; nobody else may commit."""
     group = Group(talk({"t": 1}))

@@ -61,6 +61,15 @@ def test_a_fetch_of_a_session_waits_for_its_partitions() -> None:
     assert me in clients.ask(other, offer.PRODUCE, 9, produced((0, DATA)))
 
 
+def test_a_session_goes_by_names_or_by_ids_and_not_by_both() -> None:
+    """Versions up to 12 name topics, later ones have their ids (KIP-516): a session stays with what it began with."""
+    clients = talk({"t": 1})
+    me = clients.connect()
+    _, number, _ = fetch(clients, me, 0, 0, (0, 0))
+    assert NAMES[clients.one(me, offer.FETCH, 13, session(number, 1))["error_code"]] == "FETCH_SESSION_TOPIC_ID_ERROR"
+    assert fetch(clients, me, number, 1) == ("NONE", number, {})
+
+
 def test_sessions_end() -> None:
     """By a last epoch, by another whole fetch, without partitions, and when the broker stops; epochs go in turn."""
     clients = talk({"t": 1})

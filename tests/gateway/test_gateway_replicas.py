@@ -14,6 +14,7 @@ from support.gateway.wire import Talk, fetched, inject, produced, talk
 
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.parts import REPLICA
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.inputs import Ended, Passed
 from kafka_proto.gateway.records import WireRecord, write_batch
@@ -58,6 +59,19 @@ class Session(Talk):
     @property
     def problems(self) -> dict[str, str]:
         return self.host.problems()
+
+
+def test_each_write_waits_for_replicas_as_long_as_it_says() -> None:
+    """Two with `acks=all` while a follower is paused: the one with the shorter time-out is answered first."""
+    session = Session()
+    session.begin("pause", session.leader % 3 + 1)
+    waiting = {timeout: session.connect(session.leader) for timeout in (300, 100)}
+    for timeout, connection in waiting.items():
+        batch = write_batch((WireRecord(None, b"v"),), base_timestamp=5)
+        assert session.ask(connection, offer.PRODUCE, 9, {**produced((0, batch)), "timeout": timeout}) == {}
+    for passed, timeout in ((100, 100), (200, 300)):
+        (answer,) = session.wait(passed)[waiting[timeout]]
+        assert NAMES[answer["responses"][0]["partition_responses"][0]["error_code"]] == "REQUEST_TIMED_OUT"
 
 
 def test_replicas_that_fail_and_come_back_are_silent() -> None:

@@ -132,3 +132,14 @@ def test_offsets_that_are_not_loaded_are_not_said_to_be_none(topics: Any) -> Non
         assert errors == ["COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"], api
     clients.wait(2_000)
     assert fetched(two) == ("NONE", [8])
+
+
+@pytest.mark.parametrize("given", ("app-1", "", None))
+def test_classic_member_has_the_client_id_of_its_requests(given: str | None) -> None:
+    """Its member id begins with it, and it is described with it; a request without one has an empty id."""
+    clients = talk()
+    clients.ids[me := clients.connect()] = given
+    member, _ = new_member(clients, me)
+    assert member.startswith(f"{given or ''}-")
+    (group,) = clients.one(me, offer.DESCRIBE_GROUPS, 5, {"groups": ("g",)})["groups"]
+    assert [(row["member_id"], row["client_id"]) for row in group["members"]] == [(member, given or "")]

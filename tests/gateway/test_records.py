@@ -117,3 +117,11 @@ def test_mutated_batches_are_refused_or_read(at: int, new: bytes, checksum: bool
     except BadBatch as refused:
         assert refused.error in {"CORRUPT_MESSAGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "UNKNOWN_SERVER_ERROR",
                                  "MESSAGE_TOO_LARGE"}
+
+
+def test_batch_may_be_as_short_as_a_record_of_the_oldest_format() -> None:
+    """Of 14 bytes after its length (`LegacyRecord.RECORD_OVERHEAD_V0`) it is one, whatever is in it; of 13, none."""
+    batch, short = (bytes(8) + length.to_bytes(4, "big") + bytes(length) for length in (14, 13))
+    assert list(split(batch)) == [batch]
+    with pytest.raises(BadBatch, match="a batch of length 13, where 14 is the least"):
+        list(split(short))

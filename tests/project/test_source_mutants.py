@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from support.mutants import source_mutants as source
 from support.mutants.campaigns import CAMPAIGNS, SEARCHES
-from support.mutants.generated_mutants import files, mutants
 from support.paths import SUPPORT
 
 from harness.simulate.hunting.tasks import REFINEMENT
@@ -149,17 +148,6 @@ def test_table_has_enough_mutants_of_every_kind() -> None:
     assert len({mutant.file for mutant in FORGOTTEN}) == 3
 
 
-@pytest.mark.parametrize("module", ("coordinator.py", "isr.py", "compactor.py"))
-def test_generated_mutants_are_right_python_and_differ_from_the_source(module: str) -> None:
-    """A module of each protocol has many; all of them compile, and none is the source or another one."""
-    (file,) = (file for file in files() if file.endswith(f"/{module}"))
-    made = list(mutants(file))
-    assert len(made) > ENOUGH and len({mutant.name for mutant in made}) == len({mutant.new for mutant in made})
-    for mutant in made:
-        compile(mutant.new, file, "exec")
-        assert mutant.new != mutant.old
-
-
 @pytest.mark.parametrize("name", source.sampled(HUNTED, SAMPLE_OF_HUNTED))
 def test_row_is_red_where_only_the_spec_sees_the_edit(name: str, tmp_path: Path) -> None:
     """The row is red, and nothing but the refinement says so; its trail is there."""
@@ -215,5 +203,6 @@ def test_table_has_enough_wrong_edits_of_every_role() -> None:
     rows = ROLES.values()
     source.assert_possible(rows)
     assert len(CAUGHT) >= 120 and len({(row.file, row.old, row.new) for row in rows}) == len(rows)
-    assert {role(row) for row in CAUGHT.values()} == {"coordinator", "leader", "log", "producer", "consumer", "group"}
+    assert {role(row) for row in CAUGHT.values()} == {
+        "coordinator", "leader", "log", "logs", "producer", "consumer", "group", "gateway", "application"}
     assert all(row.where for row in rows)

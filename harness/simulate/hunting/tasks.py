@@ -153,7 +153,7 @@ class _Runs:
                 tried, runs=number + 1, steps=tried.steps + len(run.trail.choices), spec=spec,
                 witnessed=tried.witnessed | run.witnessed, held=0 if spec is None else min(number + 1, task.held),
             )
-            violated, reason = _finding(run, self.scenario, departs)
+            violated, reason = finding(run, self.scenario, departs)
             if violated is not None:
                 trail = attrs.evolve(run.trail, violates=None if violated == REFINEMENT else violated)
                 return attrs.evolve(tried, found_at=number + 1, trail=trail, reason=reason, violated=violated)
@@ -167,7 +167,7 @@ class _Runs:
         return run_plain(self.tables, self.plan, strategy), None
 
 
-def _finding(run: Run, scenario: Scenario, departs: str | None) -> tuple[str | None, str | None]:
+def finding(run: Run, scenario: Scenario, departs: str | None) -> tuple[str | None, str | None]:
     """Return what makes a run worth stopping at, and why."""
     violated = wanted_violation(run, scenario)
     if violated is not None:

@@ -10,13 +10,14 @@ import pytest
 from support.runs import one_transaction
 from support.runs.one_transaction import entry_of
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, Local
 from kafka_proto import requests
 from kafka_proto.broker.changes import CHANGES
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig, Markers, completed
 from kafka_proto.broker.coordinator.loading import load
+from kafka_proto.broker.coordinator.role import EntryCallback, TransactionCoordinator
 from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
     Answer,
@@ -27,6 +28,9 @@ from kafka_proto.broker.coordinator.transaction import (
     TransactionRecord,
     TxnState,
 )
+from kafka_proto.broker.other_brokers import OtherBrokers
+from kafka_proto.broker.parts import COORDINATOR, CoordinatorState
+from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion, version_of
 from kafka_proto.log import MAX_EPOCH
 from kafka_proto.requests import Error
@@ -237,6 +241,23 @@ def test_transaction_is_complete_when_the_last_partition_has_its_marker() -> Non
         half, effects = role.marked(state, "tid", markers.request, FrozenMap({"T-0": Error.NONE}), now=31)
         assert effects == () and half.transactions["tid"].metadata.partitions == ("T-1",)
         assert entry_of(role.marked(half, "tid", markers.request, FrozenMap({"T-1": Error.NONE}), now=31))
+
+
+def test_complete_that_the_log_refuses_is_appended_again_and_nothing_else_of_its_own() -> None:
+    """`txnLogAppendRetryQueue` has Complete* only: an abort that a time-out began is given up, and times out again."""
+    p, level = "__transaction_state-0", KIP_890.coordinator
+    placement = Placement(("b1",), (), (), (), (), ("tid",), (p,))
+    mine = TransactionCoordinator("b1", KIP_890, placement, OtherBrokers("b1", placement), times_out=True)
+    state, _ = role.receive(level, coordinator(OPEN), requests.EndTxnRequest(3, "tid", 7, 3, True), now=30)
+    state, (_, markers) = role.appended(level, state, "tid", now=30)
+    assert isinstance(markers, Markers)
+    complete = role.marked(state, "tid", markers.request, FrozenMap({"T-0": Error.NONE}), now=31)
+    for (after, (logged,)), again in ((complete, (complete[1][0],)),
+                                      (role.time_out(level, coordinator(OPEN), "tid", now=70), ())):
+        assert isinstance(logged, TransactionRecord)
+        local = Local.first("b1", COORDINATOR[p]).put(COORDINATOR[p], CoordinatorState(after))
+        effect = mine.failed(local, p, EntryCallback("tid", None, None), Error.NOT_ENOUGH_REPLICAS, logged)
+        assert (effect.local[COORDINATOR[p]].unfinished, effect.sent) == (again, ())
 
 
 def test_what_time_does_and_when() -> None:

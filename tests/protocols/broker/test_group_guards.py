@@ -20,7 +20,7 @@ from kafka_proto.broker.group.coordinator import (
     fetch_offset,
     load,
 )
-from kafka_proto.broker.group.rebalance import Group
+from kafka_proto.broker.group.rebalance import ClassicGroup, Group, GroupState, Member, next_deadline, pass_time
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1, BrokerVersion
 from kafka_proto.log import Marker, RecordBatch, marker_batch
 from kafka_proto.requests import OFFSETS_PARTITION, Error
@@ -48,6 +48,15 @@ def test_commit_is_checked_against_member_instance_and_generation(
     for check in (check_group, check_known_group):
         assert check(GROUP, attrs.evolve(PLAIN, **changes)) is plain
         assert check(GROUP, attrs.evolve(IN_TRANSACTION, **changes)) is transactional
+
+
+@pytest.mark.parametrize("waits_for", ["joining", "syncing"])
+def test_member_that_waits_for_an_answer_is_not_silent(waits_for: str) -> None:
+    """However long ago it was heard: nothing is due for it, and no passing of time drops it."""
+    join = requests.JoinGroupRequest(9, "G", 10, 30, "", None, "consumer", (("range", b""),))
+    waiting, idle = Member(join, 10, **{waits_for: "token"}), Member(join, 20)
+    group = ClassicGroup(GroupState.COMPLETING_REBALANCE, members=FrozenMap({"m1": waiting, "m2": idle}))
+    assert next_deadline(group) == 20 and pass_time(group, 19) == (group, ())
 
 
 def test_commit_of_a_group_that_is_not_there() -> None:

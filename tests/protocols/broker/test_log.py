@@ -182,6 +182,11 @@ def test_long_sequence_forgets_its_beginning(place: int) -> None:
     other = longer(whole, 0).begun(shorter[:place])
     assert same(shorter, other, 1, len(whole)) and not same(shorter, other, 1, len(other))
     assert not same(whole, longer(chunks(range(2 * WIDTH)), 7), 1, 2 * WIDTH + 1)
+    plain, changed = tuple(whole), (*range(WIDTH), -1, *range(WIDTH + 1, len(whole)))
+    for one, two in ((whole, plain), (plain, whole)):  # one of them in chunks, the other not
+        assert same(one, two, 0, len(plain))
+    for one, two in ((whole, changed), (changed, whole)):
+        assert not same(one, two, 0, len(plain))
     with pytest.raises(IndexError, match="begins at its beginning"):
         _ = shorter[1:]
 

@@ -30,6 +30,10 @@ def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str,
     return found
 
 
+AT_ID = 12
+"""Where the client id begins in a request: after size, api, version and correlation id. Null has the length -1."""
+
+
 class Talk:
     """Clients of a host without sockets: connections by number, a time that tests set, and all outputs kept."""
 
@@ -39,8 +43,8 @@ class Talk:
         self.outputs: list[Any] = []
         self._asked: dict[int, list[tuple[int, int]]] = {}
         self._opened = 0
-        self.ids: dict[int, str] = {}
-        """The client ids of connections that have one of their own."""
+        self.ids: dict[int, str | None] = {}
+        """The client ids of connections that have one of their own, or none at all."""
 
     def give(self, given: Any) -> list[Any]:
         """Hand an input to the host, and return what it wants done."""
@@ -58,7 +62,10 @@ class Talk:
     def ask(self, connection: int, api: int, version: int, message: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
         """Send a request, and return the responses that come of it by connection."""
         self._asked[connection].append((api, version))
-        data = request_bytes(api, version, message, client_id=self.ids.get(connection, CLIENT_ID))
+        id_ = self.ids.get(connection, CLIENT_ID)
+        data = request_bytes(api, version, message, client_id=id_ or "")
+        if id_ is None:
+            data = data[:AT_ID] + b"\xff\xff" + data[AT_ID + 2 :]
         return self.written(self.give(Arrived(connection, data, self.now)))
 
     def one(self, connection: int, api: int, version: int, message: dict[str, Any]) -> dict[str, Any]:

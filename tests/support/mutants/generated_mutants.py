@@ -1,6 +1,4 @@
-"""Every small wrong edit of the protocols' decisions, made from the syntax tree; a survey of which are caught.
-
-    python tests/support/mutants/generated_mutants.py [FILE...] [--seeds N] [--out FILE]
+"""Every small wrong edit of a module, made from its syntax tree.
 
 Kinds: a guard never holds or always holds; a part of a condition is left out; a comparison is flipped or off by one; an
 addition of one is left out; `min` and `max` are swapped; a persisted field is forgotten.
@@ -8,42 +6,18 @@ addition of one is left out; `min` and `max` are swapped; a persisted field is f
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import attrs
 
-from harness.verify.judge import FileJudge
+from support.mutants.source_mutants import Mutant
+from support.paths import ROOT
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # run as a program, too
-
-from support.mutants import source_mutants
-from support.mutants.campaigns import CAMPAIGNS
-from support.mutants.source_mutants import ROOT, Finding, Mutant
-
-DECISIONS: dict[str, tuple[str, ...]] = {
-    "kafka_proto/transactions": ("versions",),
-    "kafka_proto/transactions/decisions": ("coordinator", "completion", "election", "client"),
-    "kafka_proto/replication": (
-        "log", "truncation", "leadership", "isr", "high_watermark", "leading", "following", "quorum", "partition",
-        "replica_state",
-    ),
-    "compaction": ("compactor", "reader", "broker", "bookkeeper"),
-}
-"""The modules in which protocols decide."""
 FLIPPED: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in",
     ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }
-FIRST = 3
-"""So many campaigns of a protocol catch most."""
 SWAPPED = {"min": "max", "max": "min", "persisted": "volatile"}
 
 
@@ -108,106 +82,3 @@ def mutants(file: str) -> Iterator[Mutant]:
         new = (raw[:start] + edit.new.encode() + raw[end:]).decode()
         was = " ".join(raw[start:end].decode().split())
         yield Mutant(f"{file}:{node.lineno}:{node.col_offset + 1} {where}: {was} | {edit.kind}", file, text, new)
-
-
-def files() -> Iterator[str]:
-    """Yield the files of all decision modules."""
-    for folder, modules in DECISIONS.items():
-        yield from (f"{folder}/{module}.py" for module in modules)
-
-
-def digests(folder: Path) -> list[str]:
-    """Return the digest of each history of a campaign."""
-    ends = (path.read_text(encoding="utf-8").splitlines()[-1] for path in sorted(folder.glob("*.history.jsonl")))
-    return [json.loads(end)["digest"] for end in ends]
-
-
-class Survey:
-    """Judges many mutants: runs that are those of the right source, to the byte, are not judged again."""
-
-    def __init__(self, seeds: int, folder: Path) -> None:
-        self.seeds = seeds
-        self.folder = folder
-        self.judges: dict[str, FileJudge] = {}
-        self.right: dict[str, list[str]] = {}
-        self.witnesses: dict[str, set[str]] = {}
-
-    def learn(self, campaigns: list[str]) -> None:
-        """Record the campaigns with the right source."""
-        missing = [name for name in campaigns if name not in self.right]
-        if missing:
-            out = self.folder / f"right-{len(self.right)}"
-            seen = source_mutants.record(ROOT, out, missing, self.seeds)
-            for name in missing:
-                assert not seen[name]["violated"] and seen[name]["raised"] is None, (name, seen[name])
-                self.right[name] = digests(out / name)
-                self.witnesses[name] = set(seen[name]["witnessed"])
-
-    def judge(self, mutant: Mutant) -> tuple[Finding | None, int]:
-        """Return the first finding about a mutant, and how many of its runs are other ones than the right source's.
-
-        The campaigns of its protocol come in two stages: the rest are run where the first ones were silent.
-        """
-        protocol = mutant.file.removeprefix("kafka_proto/").partition("/")[0]
-        names = [name for name, row in CAMPAIGNS.items() if row.model.startswith(f"{protocol}/")]
-        stages, differ, reached = (names[:FIRST], names[FIRST:]), 0, set[str]()
-        with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
-            out = Path(temporary) / "runs"
-            root = source_mutants.mutated(mutant, Path(temporary) / "source")
-            for stage in stages:
-                self.learn(stage)
-                try:
-                    seen = source_mutants.record(root, out, stage, self.seeds)
-                except (RuntimeError, subprocess.TimeoutExpired) as error:
-                    return Finding("exception", str(error).splitlines()[-1], stage[0], 0), differ
-                for name in sorted(stage, key=lambda name: (not seen[name]["violated"], not seen[name]["raised"])):
-                    found, others = self.compare(out / name, name, seen[name])
-                    differ += others
-                    if found is not None:
-                        return found, differ
-                    reached |= set(seen[name]["witnessed"])
-        lost = {witness for name in names for witness in self.witnesses[name]} - reached
-        return (Finding(min(lost), "reached by no run", "all", self.seeds) if lost else None), differ
-
-    def compare(self, folder: Path, name: str, seen: dict[str, Any]) -> tuple[Finding | None, int]:
-        """Return the first finding about a campaign's runs, and how many were looked at that are other ones."""
-        judge, others = self.judges.setdefault(name, FileJudge()), 0
-        for seed, (mine, right) in enumerate(zip(digests(folder), self.right[name], strict=False)):
-            if mine == right:
-                continue
-            others += 1
-            wrong = source_mutants.wrong_with(judge.file(folder / f"{seed:04}.history.jsonl"))
-            if wrong:
-                return Finding(*wrong[0], name, seed), others
-        for broken, reason in seen["violated"].items():
-            return Finding(broken, reason, name, seen["runs"] - 1), others
-        if seen["raised"]:
-            return Finding("exception", seen["raised"], name, seen["runs"]), others
-        return None, others
-
-
-def main() -> None:
-    """Survey the mutants of the files given, or of all."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("file", nargs="*")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path("out/mutants.jsonl"))
-    given = parser.parse_args()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    done = {json.loads(line)["name"] for line in given.out.read_text().splitlines()} if given.out.exists() else set()
-    with tempfile.TemporaryDirectory() as folder, given.out.open("a", encoding="utf-8") as out:
-        survey = Survey(given.seeds, Path(folder))
-        for file in given.file or files():
-            for mutant in mutants(file):
-                if mutant.name in done:
-                    continue
-                found, differ = survey.judge(mutant)
-                what = attrs.asdict(found) if found else dict.fromkeys(("by", "what", "campaign", "seed"))
-                row = {"name": mutant.name, "by": what.pop("by"), "differ": differ, **what}
-                out.write(json.dumps(row) + "\n")
-                out.flush()
-                print(f"{row['by'] or 'SURVIVES':22} {differ:4} {mutant.name}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    main()

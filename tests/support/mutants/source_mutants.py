@@ -114,20 +114,28 @@ def mutated(mutant: Mutant, folder: Path) -> Path:
     """Copy the protocols' packages into a folder, with the wrong edit. Raises Moved."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "recorded"))
-    path = folder / mutant.file
-    text = path.read_text(encoding="utf-8")
+    (folder / mutant.file).write_text(edited(mutant), encoding="utf-8")
+    return folder
+
+
+def edited(mutant: Mutant) -> str:
+    """Return the text of a mutant's file with the wrong edit. Raises Moved."""
+    text = (ROOT / mutant.file).read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         raise Moved(f"{mutant.name}: {mutant.file} holds the text to edit {text.count(mutant.old)} times, not once: "
                     f"{mutant.old!r}; say in the table what stands there now")
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-    return folder
+    return text.replace(mutant.old, mutant.new)
+
+
+def environment(root: Path) -> dict[str, str]:
+    """Return the environment in which Python finds the packages below `root` first."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(ROOT / "tests"), str(ROOT))),
+            "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def python(root: Path, *arguments: object) -> str:
     """Run Python with the packages below `root` and return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(ROOT / "tests"), str(ROOT))),
-                   "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, *map(str, arguments)], cwd=root, env=environment, capture_output=True,
+    done = subprocess.run([sys.executable, *map(str, arguments)], cwd=root, env=environment(root), capture_output=True,
                           text=True, timeout=PATIENCE_S, check=False)
     if done.returncode not in (0, 1) or not done.stdout:
         raise RuntimeError(done.stderr[-2000:])

@@ -15,21 +15,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TESTS = ROOT / "tests" / "protocols"
-RECORDED = ROOT / "kafka_proto" / "conformance" / "recorded" / "kafka.json.gz"
-UNIT_TESTS = (
+TESTS = ROOT / "tests"
+RECORDED = ROOT / "kafka_proto" / "conformance" / "recorded"
+UNIT_TESTS = tuple(f"protocols/{file}" for file in (
     "broker/test_answers_by_state.py", "broker/test_coordinator_entries.py", "broker/test_partition_guards.py",
     "broker/test_group_guards.py", "broker/test_group_members.py", "broker/test_decisions.py", "broker/test_log.py",
     "cluster/test_producer.py", "cluster/test_producer_decisions.py", "cluster/test_time_outs.py",
     "cluster/test_consumer.py", "broker/test_walks.py", "broker/test_last_epochs.py",
-)
+))
 
 
-def conformance(situation: str = "") -> str:
-    """Return the first recorded situation, or whether this one, is answered otherwise than by Kafka, and where."""
+def conformance(situation: str = "", file: str = "kafka.json.gz", each: int = 1) -> str:
+    """Return the first recorded situation, of one in so many, or whether this one, is answered otherwise, and where."""
     from kafka_proto.conformance import judge, load
 
-    for record in load(RECORDED):
+    for record in load(RECORDED / file)[::each]:
         if situation in ("", record["situation"]):
             try:
                 found = judge(record).differences
@@ -40,8 +40,8 @@ def conformance(situation: str = "") -> str:
     return ""
 
 
-def tested(name: str = "", files: Iterable[str] = UNIT_TESTS) -> str:
-    """Return the first of the unit tests, or whether this one, fails."""
+def tested(name: str = "", files: Iterable[str] = ()) -> str:
+    """Return the first of the unit tests, or of those in some files, that fails; or this one, wherever it is."""
     import pytest
 
     class First:
@@ -56,12 +56,17 @@ def tested(name: str = "", files: Iterable[str] = UNIT_TESTS) -> str:
                 self.failed = f"not collected: {report.longrepr}"
 
     first = First()
-    chosen = [str(TESTS / file) for file in files if (TESTS / file).exists()]
+    chosen = [TESTS / file for file in files or UNIT_TESTS]
+    if name and not files:
+        chosen = sorted(path for room in ("protocols", "gateway") for path in (TESTS / room).rglob("test_*.py"))
     if name:
-        chosen = [f"{file}::{name}" for file in chosen if f"def {name}(" in Path(file).read_text(encoding="utf-8")]
-    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not large", "--assert=plain", "-W", "ignore"]
+        chosen = [file for file in chosen if f"def {name}(" in file.read_text(encoding="utf-8")]
+    if not chosen:
+        raise ValueError(f"there is no test {name}")
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not large", "--assert=plain", "-W", "ignore",
+               "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     with contextlib.redirect_stdout(io.StringIO()):
-        code = pytest.main([*options, "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), *chosen], [first])
+        code = pytest.main([*options, *(f"{file}::{name}" if name else str(file) for file in chosen)], [first])
     if code not in (0, 1):
         raise RuntimeError(f"pytest ended with {code}: {chosen}")
     return first.failed
