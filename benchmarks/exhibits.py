@@ -22,7 +22,7 @@ from harness.simulate.hunting.tasks import Task, carry_out
 from harness.simulate.hunting.workers import end_with_parent
 from harness.simulate.trails.shrink import shrink
 
-STRATEGIES = ("random", "pct", "guided")
+STRATEGIES = ("random", "pct", "guided", "portfolio")
 
 
 def main() -> int:

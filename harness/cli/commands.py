@@ -54,15 +54,18 @@ RUNTIMES = OneOf(["plain", "trio"])
 @click.argument("scenario", nargs=-1)
 @click.option("--seeds", type=whole(1), metavar="N",
               help="Runs per strategy (default: the scenario's; more if a repaired scenario's flaw is rare).")
+@click.option("--strategy", type=OneOf(by_name.NAMES), multiple=True,
+              help="How steps are chosen; may be repeated (default: portfolio, and all others for what it misses).")
 @click.option("--thorough", is_flag=True,
               help=f"Make all runs: for a repaired scenario, {SILENCE} times those that found its flaw.")
 @click.option("--all", "every", is_flag=True, help="Show a row for each scenario, even without a finding.")
 @OUT
 @AS_JSON
 def hunt(
-    scenario: tuple[str, ...], seeds: int | None, thorough: bool, every: bool, out: Path, as_json: bool
+    scenario: tuple[str, ...], seeds: int | None, strategy: tuple[str, ...], thorough: bool, every: bool, out: Path,
+    as_json: bool,
 ) -> int:
-    """Hunt for violations in scenarios, with every strategy.
+    """Hunt for violations in scenarios.
 
     Without SCENARIO, all are hunted. A repaired scenario is hunted together with its flawed one. Flawed scenarios come
     first. Scenarios without a finding share one line per group, unless some are named or --all is given. Violations
@@ -75,9 +78,9 @@ def hunt(
     chosen = chosen_scenarios(scenario)
     check_folder(out)
     fold = not scenario and not every
-    with screen.board(chosen, fold) as (progress, finished):
+    with screen.board(chosen, strategy, fold) as (progress, finished):
         hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, look_ahead=look_ahead,
-                       thorough=thorough, finished=finished, on_trio=replayed_on_trio)
+                       thorough=thorough, finished=finished, on_trio=replayed_on_trio, strategies=strategy)
         rows = hunting.run()
         interrupt_handled()
     complete = not hunting.interrupted and hunting.failure is None

@@ -73,14 +73,14 @@ class TerminalOutput:
 
     @contextmanager
     def board(
-        self, chosen: Sequence[Scenario], fold: bool = False
+        self, chosen: Sequence[Scenario], strategies: Sequence[str], fold: bool = False
     ) -> Iterator[tuple[Report, Callable[[ScoreboardRow], None]]]:
         """Show progress, and each row of the scoreboard as soon as it is done, below the table's head.
 
         Yields `report` as `progress` does, and `finished(row)`, which writes to a terminal, a file or a pipe at once.
         With `fold`, rows without a finding are left for the summary.
         """
-        shape = Shape.of({scenario.name: scenario.checked for scenario in chosen})
+        shape = Shape.of({scenario.name: scenario.checked for scenario in chosen}, strategies)
         with self._bar("hunting", "runs") as (bar, report):
             head = shape.head()
 

@@ -90,6 +90,13 @@ class Searched:
             and self.is_at_size_of(scenario) and set(scenario.claims) <= set(self.checked)
         )
 
+    def numbers(self, scenario: Scenario) -> bool:
+        """Say whether its states are just those that runs of a scenario may visit, before their fair endings.
+
+        Reductions count several states as one, a bound on timers one as several.
+        """
+        return self.covers(scenario) and not self.reductions and not any((self.timers or {}).values())
+
     def is_at_size_of(self, scenario: Scenario) -> bool:
         """Say whether the search had the scenario's sizes, settings, network and faults."""
         return (

@@ -42,7 +42,7 @@ def test_exhibits_are_found_by_each_strategy() -> None:
     """The first run that finds it, its steps, and those that are left; and the length in the spec."""
     done = ran("exhibits.py", "pc-01", "--runs", "10")
     assert done.returncode == 0, done.stderr
-    assert "| pc-01-leaked-ledger | NoLeak | 7: 31 → 9 | 3: 47 → 9 | 1: 27 → 9 | 9 |" in done.stdout
+    assert "| pc-01-leaked-ledger | NoLeak | 7: 31 → 9 | 3: 47 → 9 | 1: 27 → 9 | 1: 27 → 9 | 9 |" in done.stdout
 
 
 def test_isolation_runs_find_a_flaw_and_nothing_where_a_search_found_nothing() -> None:

@@ -17,9 +17,9 @@ from harness.simulate.runs.session import run_plain
 from harness.simulate.states.guards import Guards
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
-from harness.simulate.strategies.chance import Led, Seeded
+from harness.simulate.strategies.chance import Led, Seeded, weighed
 from harness.simulate.strategies.coverage import Coverage
-from harness.simulate.strategies.guided import BEGINNINGS, WAYS, drawn, weighed, weights
+from harness.simulate.strategies.guided import BEGINNINGS, WAYS, drawn, weights
 from harness.simulate.trails.replay import replay_plain
 
 FAULTY = ("exactly-once-crashes", "fencing-battle")

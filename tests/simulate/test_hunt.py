@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,14 +16,18 @@ from support.commands.command_line import call
 from support.runs.named_runs import scenario_of
 
 from harness.cli import commands
-from harness.model import Checked
+from harness.memo.interning import IdView
+from harness.model import Checked, FrozenMap, canonical_text
 from harness.record import read_trail
 from harness.record.search_results import code_digest
 from harness.simulate.hunting import hunt
-from harness.simulate.hunting.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
+from harness.simulate.hunting.hunt import BRIEF, FIRST, HELD, SILENCE, Hunt, chosen_scenarios
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.scoreboard import SEARCHED, scoreboard
-from harness.simulate.strategies.by_name import NAMES
+from harness.simulate.runs.plan import resolve
+from harness.simulate.runs.session import Session
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.portfolio import PortfolioStrategy
 from harness.simulate.trails.replay import replay_plain
 from harness.simulate.trails.shrink import perturbing_part
 from harness.verify.spec_holding import held
@@ -30,12 +35,15 @@ from harness.verify.spec_holding import held
 Add = Callable[..., None]
 RUNS = 60
 CHOSEN = ("happy-path", "s2-stuck-replica", "s3-wiped-metadata", "s4-copied-tail")
+EACH = ("random", "pct", "systematic", "guided")
+ASKED = tuple(word for name in EACH for word in ("--strategy", name))
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRow]:
-    """The rows of a hunt over a few scenarios, made in this process."""
-    hunting = Hunt(chosen_scenarios(CHOSEN), tmp_path_factory.mktemp("out"), RUNS, processes=0, hold=held)
+    """The rows of a hunt over a few scenarios under four strategies, made in this process."""
+    chosen, out = chosen_scenarios(CHOSEN), tmp_path_factory.mktemp("out")
+    hunting = Hunt(chosen, out, RUNS, processes=0, hold=held, strategies=EACH)
     return {row.scenario: row for row in hunting.run()}
 
 
@@ -43,7 +51,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRow]:
 def thorough(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRow]:
     """The rows of a thorough hunt over two flaws and their repaired twins."""
     chosen = chosen_scenarios(["s3-wiped-metadata", "s4-copied-tail"])
-    hunting = Hunt(chosen, tmp_path_factory.mktemp("thorough"), RUNS, processes=0, thorough=True)
+    hunting = Hunt(chosen, tmp_path_factory.mktemp("thorough"), RUNS, processes=0, thorough=True,
+                   strategies=EACH)
     return {row.scenario: row for row in hunting.run()}
 
 
@@ -72,11 +81,72 @@ def test_twin_is_silent_over_twenty_times_the_runs_that_found_the_flaw(
 @pytest.mark.parametrize("name", ["s3-wiped-metadata", "s4-copied-tail"])
 def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str, tmp_path: Path) -> None:
     """In any hunt, all strategies together; the row says how often, by what finding took in the flawed scenario."""
-    flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0).run()
+    flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0, strategies=EACH).run()
     found = {tried.strategy: tried.found_at for tried in flawed.tried if tried.found_at}
     assert twin.due == pytest.approx(sum(t.runs / found[t.strategy] for t in twin.tried if t.strategy in found))
     assert twin.due is not None and twin.due >= BRIEF and twin.as_expected and twin.flawed == name
     assert twin.runs < sum(SILENCE * at for at in found.values())
+
+
+@pytest.mark.parametrize("name", ["s2-stuck-replica", "s4-copied-tail"])
+def test_hunt_makes_one_series_of_runs_up_to_the_violation(name: str, tmp_path: Path) -> None:
+    """By default, under the portfolio; the repaired twin gets as many as three strategies would give it."""
+    flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0, hold=held).run()
+    found, = flawed.tried
+    assert (found.strategy, found.found_at, flawed.as_expected) == ("portfolio", flawed.runs, True)
+    assert flawed.runs <= FIRST and flawed.violated == flawed.expected
+    silent, = twin.tried
+    assert (silent.strategy, silent.runs) == ("portfolio", max(300, BRIEF * flawed.runs))
+    assert twin.as_expected and twin.due == twin.runs / flawed.runs
+    assert twin.held == (HELD if twin.spec else 0)
+    lines = scoreboard((flawed, twin), 2)
+    assert lines[0].split() == ["scenario", "runs", "found", "by", "run", "steps"]
+    assert lines[1].split()[:5] == ["ok", name, str(flawed.runs), "portfolio", str(flawed.runs)]
+
+
+@pytest.mark.parametrize("first", [1, 300])
+def test_what_the_portfolio_misses_all_others_look_for(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row names the one that found it first; the twin has the portfolio's runs and those that would find it."""
+    monkeypatch.setattr(hunt, "FIRST", first)
+    flawed, twin = Hunt(chosen_scenarios(["s3-wiped-metadata"]), tmp_path, processes=0).run()
+    found = flawed.first
+    assert found is not None and flawed.as_expected and twin.as_expected
+    assert twin.due is not None and twin.due >= BRIEF
+    names = [tried.strategy for tried in flawed.tried]
+    line = scoreboard((flawed, twin), 2)[1]
+    assert f"{found.strategy} {found.found_at}" in line
+    if first == 300:
+        assert names == ["portfolio"] == [tried.strategy for tried in twin.tried]
+        return
+    assert sorted(names) == sorted((*EACH, "portfolio")) and found.strategy in EACH
+    assert {tried.strategy for tried in twin.tried} == {"portfolio", min(
+        (t for t in flawed.tried if t.found_at), key=lambda t: (t.found_at or 0) * (8 if t.strategy == "guided" else 1)
+    ).strategy}
+    assert [tried.runs for tried in flawed.missed if tried.strategy == "portfolio"] == [1]
+
+
+def test_silent_row_says_how_many_of_a_searchs_states_its_runs_visited(tmp_path: Path) -> None:
+    """Before fair endings, each once; a search with a reduction or a bound on timers counts otherwise."""
+    chosen = chosen_scenarios(["s2-stuck-replica"])
+    twin = Hunt(chosen, tmp_path, 40, processes=0).run()[1]
+    assert twin.searched is not None and twin.is_numbered and twin.searched.numbers(chosen[1])
+    model, plan = resolve(twin.scenario)
+    states = set()
+    for seed in range(twin.runs):
+        session = Session(Tables(model), plan, PortfolioStrategy(seed))
+        while True:
+            states.add(canonical_text(FrozenMap(IdView(session.tables, session.node.state))))
+            if (n := session.decide()) < 0 or session.fair_from is not None:
+                break
+            session.take(n)
+    assert twin.visited == len(states) < twin.searched.states
+    text = " ".join(" ".join(scoreboard([twin], 1)).split())
+    assert f"; these runs visited {len(states):,} of them ({100 * len(states) / twin.searched.states:.2g} %); " in text
+    reduced = attrs.evolve(twin.searched, reductions=("symmetry",))
+    assert not reduced.numbers(chosen[1]) and attrs.evolve(twin, is_numbered=False).visited is None
+    assert not attrs.evolve(twin.searched, timers={"": 1}).numbers(chosen[1])
 
 
 def test_row_says_what_a_search_proved_of_this_code_only(rows: dict[str, ScoreboardRow]) -> None:
@@ -140,9 +210,10 @@ def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Sc
                 f"the flaw of {row.flawed} would have been found about {round(row.due)} times")
             said = f"searched completely: {row.searched.states:,} states at {row.searched.within}" if (
                 row.searched is not None and row.is_covered) else f"no violation: {said}"
-            assert f"{said}; {follow}" in " ".join(text.split())
+            said += f"; these runs visited {row.visited:,} of them" if row.visited is not None else ""
+            assert re.search(f"{re.escape(said)}(; | .[0-9.]+ %.; ){follow}", " ".join(text.split()))
             continue
-        found = [str(next(t.found_at for t in row.tried if t.strategy == name) or "-") for name in NAMES]
+        found = [str(next(t.found_at for t in row.tried if t.strategy == name) or "-") for name in EACH]
         steps = [str(row.steps_found), "->", str(row.steps_shrunk)]
         assert line.split() == ["ok", row.scenario, str(row.runs), *found, *steps]
         assert f"      violates {row.violated}" in lines
@@ -169,7 +240,7 @@ def test_scoreboard_shows_a_strategy_that_missed_and_a_fair_ending(rows: dict[st
 
 @pytest.mark.parametrize(("name", "changed", "runs", "said"), [
     ("happy-path", {"expected": "Atomicity"}, 20, [
-        "NO wrong", "- - - not found", "NOT AS EXPECTED: no run violates Atomicity", "0 of 1 scenario as expected"]),
+        "NO wrong", "- - - - not found", "NOT AS EXPECTED: no run violates Atomicity", "0 of 1 scenario as expected"]),
     ("s4-copied-tail", {"expected": None, "repaired": None}, RUNS, [
         "NOT AS EXPECTED: violates LogsAgreeUpToHwm, expected no violation",
         "replay kafka-proto replay {out}/wrong.trail.jsonl"]),
@@ -181,7 +252,7 @@ def test_scenario_that_is_not_as_expected_fails_the_hunt(
     """An expected violation never comes; a claim fails where none is expected, which is found, shrunk and reported;
     silence may be vacuous."""
     add(attrs.evolve(scenario_of(name), name="wrong", **changed))
-    outcome = call("hunt", "wrong", "--seeds", runs, "--out", tmp_path)
+    outcome = call("hunt", "wrong", "--seeds", runs, *ASKED, "--out", tmp_path)
     text = " ".join(outcome.out.split())
     assert outcome.code == 1
     assert [part for part in said if part.format(out=tmp_path) not in text] == []
@@ -224,7 +295,8 @@ def test_worker_that_is_killed_ends_the_hunt_with_what_is_finished(tmp_path: Pat
 
 def test_hunt_in_other_processes_finds_the_same(rows: dict[str, ScoreboardRow], tmp_path: Path) -> None:
     """Where the runs are made changes nothing but the time."""
-    found = {row.scenario: row for row in Hunt(chosen_scenarios(["s3-wiped-metadata"]), tmp_path, RUNS, 2).run()}
+    hunting = Hunt(chosen_scenarios(["s3-wiped-metadata"]), tmp_path, RUNS, 2, strategies=EACH)
+    found = {row.scenario: row for row in hunting.run()}
     for name, row in found.items():
         here = rows[name]
         assert row.tried == here.tried
@@ -234,9 +306,9 @@ def test_hunt_in_other_processes_finds_the_same(rows: dict[str, ScoreboardRow], 
 def test_row_does_not_depend_on_which_worker_was_done_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three strategies find this flaw in their second run."""
     chosen, batches = chosen_scenarios(("hanging-transaction",))[:1], Hunt._batches
-    row, = Hunt(chosen, tmp_path, 4, processes=0).run()
+    row, = Hunt(chosen, tmp_path, 4, processes=0, strategies=EACH).run()
     monkeypatch.setattr(Hunt, "_batches", lambda *arguments: batches(*arguments)[::-1])
-    other, = Hunt(chosen, tmp_path, 4, processes=0).run()
+    other, = Hunt(chosen, tmp_path, 4, processes=0, strategies=EACH).run()
     assert [one.found_at for one in row.tried] == [2, 1, 2, 2]
     assert (row.steps_found, row.steps_shrunk, row.reason) == (other.steps_found, other.steps_shrunk, other.reason)
 
@@ -248,7 +320,7 @@ def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path:
     spec = Checked(flawed.model, "LogsAgreeUpToHwm", flawed.sizes, flawed.settings)
     add(attrs.evolve(flawed, name="wrong-in-both", checked=spec),
         attrs.evolve(flawed, name="wrong", checked=attrs.evolve(spec, settings=repaired)))
-    outcome = call("hunt", "wrong-in-both", "wrong", "--seeds", RUNS, "--out", tmp_path, "--json")
+    outcome = call("hunt", "wrong-in-both", "wrong", "--seeds", RUNS, *ASKED, "--out", tmp_path, "--json")
     both, one = outcome.json["scenarios"]
     assert outcome.code == 1
     assert (both["as_expected"], both["checked"]["steps"], both["steps_shrunk"]) == (True, 8, 9)
@@ -263,9 +335,9 @@ def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path:
 def test_scoreboard_names_the_strategies_that_missed(add: Add, tmp_path: Path) -> None:
     """With the number of their runs, where another strategy found what was expected."""
     add(attrs.evolve(scenario_of("s4-copied-tail"), name="wrong", repaired=None))
-    outcome = call("hunt", "wrong", "--seeds", 10, "--out", tmp_path)
+    outcome = call("hunt", "wrong", "--seeds", 10, *ASKED, "--out", tmp_path)
     row, = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))["scenarios"]
-    missed = [name for name in NAMES if row["strategies"][name]["found_at"] is None]
+    missed = [name for name in EACH if row["strategies"][name]["found_at"] is None]
     assert row["missed_by"] == missed and missed
     assert f"missed by {', '.join(f'{name} (10 runs)' for name in missed)}" in " ".join(outcome.out.split())
 

@@ -17,6 +17,7 @@ from harness.record import read_trail
 from harness.simulate.hunting.hunt import Hunt
 from harness.simulate.hunting.tasks import REFINEMENT
 from harness.simulate.runs.protocol_errors import RAISED, is_same
+from harness.simulate.strategies.by_name import DEFAULT, NAMES
 from harness.simulate.trails.replay import replay_plain
 from harness.simulate.trails.shrink import perturbing_part
 
@@ -36,7 +37,8 @@ def registered(add: Callable[..., None]) -> None:
 
 def test_exception_in_an_actor_is_a_finding_and_all_other_rows_are_judged(tmp_path: Path) -> None:
     """Its row is red and says which line raised; the trail is short; the rows before and after it are as ever."""
-    outcome = call("hunt", "toy-crashing", FAILS, "s4-copied-tail", "--seeds", RUNS, "--out", tmp_path)
+    asked = [word for name in NAMES if name != DEFAULT for word in ("--strategy", name)]
+    outcome = call("hunt", "toy-crashing", FAILS, "s4-copied-tail", "--seeds", RUNS, *asked, "--out", tmp_path)
     said = " ".join(outcome.out.split())
     assert (outcome.code, outcome.err) == (1, "")
     assert f"NO {FAILS}" in said and "NOT AS EXPECTED: protocol code raises an exception" in said
@@ -84,7 +86,7 @@ def test_trail_of_an_exception_shows_verifies_and_shrinks(tmp_path: Path) -> Non
         assert judged.code == 1 and f"violates {RAISED}" in judged.out
 
 
-@pytest.mark.parametrize("strategy", ["random", "pct", "systematic", "guided"])
+@pytest.mark.parametrize("strategy", NAMES)
 @pytest.mark.parametrize("runtime", ["plain", "trio"])
 def test_every_strategy_and_runtime_ends_a_run_in_order_where_an_actor_raises(
     strategy: str, runtime: str, tmp_path: Path

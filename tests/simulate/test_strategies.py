@@ -64,7 +64,7 @@ def test_seeded_chance_reaches_every_alternative() -> None:
     assert {chance.index(7, "?") for _ in range(500)} == set(range(7))
 
 
-@pytest.mark.parametrize("name", ["random", "pct"])
+@pytest.mark.parametrize("name", ["random", "pct", "portfolio"])
 def test_same_seed_gives_the_same_run(name: str, tables: Tables, plan: Plan) -> None:
     """A run of a seed has one trail and one digest, whatever ran before it on the same tables."""
 
@@ -77,7 +77,7 @@ def test_same_seed_gives_the_same_run(name: str, tables: Tables, plan: Plan) -> 
     assert [made(seed, Tables(tables.model)) for seed in range(2)] == first[:2]
 
 
-@pytest.mark.parametrize("name", ["random", "pct"])
+@pytest.mark.parametrize("name", ["random", "pct", "portfolio"])
 def test_other_seeds_give_other_runs(name: str, tables: Tables, plan: Plan) -> None:
     """Twenty seeds give twenty trails in a scenario with as many interleavings as this one."""
     assert len({labels(run_plain(tables, plan, strategy_of(name, seed)).trail) for seed in range(20)}) == 20

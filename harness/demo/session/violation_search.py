@@ -16,10 +16,10 @@ from harness.record import Trail
 from harness.record.wording import counted
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import Session, drive
-from harness.simulate.states.nodes import Node, Option
+from harness.simulate.states.nodes import Option
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
-from harness.simulate.strategies.strategy import Strategy, Watcher
+from harness.simulate.strategies.strategy import Wrapped
 
 MOST_RUNS = 3_000
 """Runs of a search, by default: a thousand seeds of each strategy."""
@@ -116,29 +116,13 @@ def span(seconds: int) -> str:
     return f"{round(seconds / 60)} min" if seconds < 7200 else f"{round(seconds / 3600)} h"
 
 
-class Sparing(Watcher):
+class Sparing(Wrapped):
     """A strategy that keeps faults rare in its runs, where most of what is possible is a fault."""
-
-    def __init__(self, inner: Strategy) -> None:
-        self.inner = inner
-        self.name, self.seed, self.chance = inner.name, inner.seed, inner.chance
-        self._watcher = inner if isinstance(inner, Watcher) else Watcher()
 
     def pick(self, options: Sequence[Option]) -> int:
         kept = rarely_faults(options, list(range(len(options))), self.chance)
         return kept[self.inner.pick([options[n] for n in kept])]
 
-    def begin(self, tables: Tables, start: Node) -> None:
-        self._watcher.begin(tables, start)
-
-    def took(self, option: Option, after: Node) -> None:
-        self._watcher.took(option, after)
-
-    def renewed(self, node: Node) -> None:
-        self._watcher.renewed(node)
-
-    def over(self, trail: Trail) -> None:
-        self._watcher.over(trail)
 
 
 def without_faults(model: Model) -> Model:

@@ -1,4 +1,4 @@
-"""The hunt: every scenario under every strategy, failures found, shrunk and written down, a scoreboard at the end.
+"""The hunt: runs of every scenario, failures found, shrunk and written down, a scoreboard at the end.
 
 A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when no run fails, of so many
 that they would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt); any other scenario when no
@@ -36,7 +36,7 @@ from harness.simulate.runs.protocol_errors import RAISED
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.by_name import NAMES
+from harness.simulate.strategies.by_name import DEFAULT, NAMES
 from harness.simulate.strategies.strategy import Strategy
 from harness.simulate.trails.replay import replay_plain
 
@@ -47,8 +47,12 @@ PART, LEAST = 4, 20
 """A row that is expected to have no violation gets this part of its scenario's runs, at least so many."""
 GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
 """A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
-HELD, HELD_THOROUGH = 20, 400
-"""Runs without a violation, for each strategy but guided, that are checked against the spec, if the model names one."""
+WAYS = 3
+"""The portfolio stands for as many strategies: it gets so many times the runs of one."""
+FIRST = 300
+"""The portfolio's runs of a flawed scenario; what it misses, all other strategies look for."""
+HELD, HELD_THOROUGH = 60, 1_200
+"""Runs without a violation, of all strategies but guided, that are checked against the spec, if the model names one."""
 
 
 def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
@@ -75,7 +79,7 @@ class Hunt:
         self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
         progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
         check: Check | None = None, hold: Hold | None = None, look_ahead: LookAhead | None = None,
-        thorough: bool = False,
+        thorough: bool = False, strategies: Sequence[str] = (),
         finished: Callable[[ScoreboardRow], None] = lambda row: None,
         on_trio: Callable[[Trail], Run] | None = None,
     ) -> None:
@@ -88,6 +92,9 @@ class Hunt:
         self.hold = hold
         self.look_ahead = look_ahead
         self.thorough = thorough
+        self.in_turn = not strategies
+        """Whether the portfolio comes first, and the others where it finds nothing."""
+        self.strategies = tuple(dict.fromkeys(strategies)) or (DEFAULT,)
         self.finished = finished
         self.on_trio = on_trio
         self.rows: list[ScoreboardRow] = []
@@ -96,6 +103,8 @@ class Hunt:
         self._times = SILENCE if thorough else BRIEF
         self._twins = {s.repaired for s in chosen if s.repaired}
         self._tried: dict[str, dict[str, Tried]] = {s.name: {} for s in chosen}
+        self._asked: dict[str, set[str]] = {s.name: set() for s in chosen}
+        """The strategies whose runs are made or have been."""
         self._found: dict[str, Tried | None] = {}
         self._began: dict[str, float] = {}
         self._topped: dict[str, float] = {}
@@ -103,14 +112,15 @@ class Hunt:
         self._jobs: deque[HuntJob] = deque()
         self._made = counter()
         """The runs made so far, counted by all workers."""
-        self._planned = sum(self._share(s, name) for s in chosen for name in NAMES)
+        self._planned = sum(self._share(s, name) for s in chosen for name in self.strategies)
 
     def run(self) -> list[ScoreboardRow]:
         """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
         try:
             for scenario in sorted(self.chosen, key=lambda each: each.expected is None):  # findings come first
                 if scenario.name not in self._twins:
-                    self._jobs.extend(self._batches(scenario, {name: self._share(scenario, name) for name in NAMES}))
+                    shares = {name: self._share(scenario, name) for name in self.strategies}
+                    self._jobs.extend(self._batches(scenario, shares))
             with workers(self.processes, self._made) as pool:
                 self._work(pool)
         except KeyboardInterrupt:
@@ -151,14 +161,16 @@ class Hunt:
 
     def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[HuntJob]:
         """Return the jobs that make the runs of a scenario under each strategy; guided runs learn by themselves."""
+        self._asked[scenario.name].update(runs)
+        alone = [name for name in runs if name != "guided"]
         held = 0
-        if scenario.expected is None and self.hold is not None:
-            held = HELD_THOROUGH if self.thorough else HELD
-        tasks = [Task(scenario.name, name, runs[name], 0 if name == "guided" else held) for name in NAMES]
-        apart = [task for task in tasks if task.strategy == "guided"]
-        together = [task for task in tasks if task.strategy != "guided"]
+        if scenario.expected is None and self.hold is not None and alone:
+            held = (HELD_THOROUGH if self.thorough else HELD) // len(alone)
+        visiting = searched_before(scenario)["is_numbered"]
+        batches = [[Task(scenario.name, name, runs[name], held, visiting) for name in alone],
+                   [Task(scenario.name, name, runs[name]) for name in runs if name == "guided"]]
         return [HuntJob(scenario, partial(carry_out, batch, self.hold), partial(self._took, scenario, batch))
-                for batch in (together, apart)]
+                for batch in batches if batch]
 
     def _took(self, scenario: Scenario, tasks: Sequence[Task], found: Sequence[Tried]) -> None:
         """Take in the results of tasks; go on with the scenario when all of its strategies are through."""
@@ -166,7 +178,11 @@ class Hunt:
         for task, one in zip(tasks, found, strict=True):
             self._planned += one.runs - task.runs
             tried[one.strategy] = one
-        if len(tried) < len(NAMES):
+        if len(tried) < len(self._asked[scenario.name]):
+            return
+        if others := self._others(scenario):
+            self._planned += sum(others.values())
+            self._jobs.extendleft(self._batches(scenario, others))
             return
         again = self._topping_up(scenario)
         if again is not None:
@@ -181,11 +197,18 @@ class Hunt:
         done = partial(finish, scenario.name, best, self.check, self.hold, ahead)
         self._jobs.appendleft(HuntJob(scenario, done, partial(self._judge, scenario)))
 
+    def _others(self, scenario: Scenario) -> dict[str, int]:
+        """Return the runs of the strategies that look for a flaw which the portfolio missed."""
+        tried = self._tried[scenario.name]
+        if not self.in_turn or scenario.expected is None or any(one.found_at for one in tried.values()):
+            return {}
+        return {name: self._share(scenario, name) for name in NAMES if name not in tried}
+
     def _topping_up(self, scenario: Scenario) -> dict[str, int] | None:
         """Return the runs of a scenario whose witnesses were not all reached by a part of them; None if they were."""
         tried = self._tried[scenario.name]
-        runs = {name: self._share(scenario, name, whole=True) for name in NAMES}
-        if scenario.name in self._topped or all(tried[name].runs >= runs[name] for name in NAMES):
+        runs = {name: self._share(scenario, name, whole=True) for name in tried}
+        if scenario.name in self._topped or all(tried[name].runs >= number for name, number in runs.items()):
             return None
         found = any(one.found_at for one in tried.values())
         return runs if _missing(scenario, tried.values()) and not found else None
@@ -193,9 +216,9 @@ class Hunt:
     def _hunt_twin(self, flawed: Scenario) -> None:
         """Begin with the repaired twin as soon as all scenarios that it repairs are through."""
         twin = next((s for s in self.chosen if s.name == flawed.repaired), None)
-        if twin is not None and all(len(self._tried[s.name]) == len(NAMES) for s in self._flawed(twin)):
+        if twin is not None and all(s.name in self._found for s in self._flawed(twin)):
             runs = self._silence(twin)
-            self._planned += sum(runs[name] - self._share(twin, name) for name in NAMES)
+            self._planned += sum(runs.values()) - sum(self._share(twin, name) for name in self.strategies)
             self._jobs.extendleft(reversed(self._batches(twin, runs)))
 
     def _report(self) -> None:
@@ -208,6 +231,8 @@ class Hunt:
         brief = not self.thorough and not whole
         few = scenario.expected is None and brief
         runs = max(scenario.runs // PART, min(scenario.runs, LEAST)) if few else scenario.runs
+        if strategy == "portfolio":
+            return FIRST if scenario.expected is not None else WAYS * runs
         if strategy != "guided":
             return -(-runs // 2) if brief and not few and strategy != "random" else runs
         return max(runs // GUIDED, min(runs, FEWEST_SILENT if few else FEWEST))
@@ -218,14 +243,14 @@ class Hunt:
         In a thorough hunt, `SILENCE` times as many as each strategy took to find the flaw. Else its share, and as many
         more of the strategy that finds the flaw with the least work as it takes to be due `BRIEF` times.
         """
-        runs = {name: self._share(twin, name) for name in NAMES}
+        runs = {name: self._share(twin, name) for name in self.strategies}
         found = self._found_at(twin)
         if self.thorough:
-            return {name: max(share, SILENCE * found.get(name, 0)) for name, share in runs.items()}
-        due = sum(runs[name] / at for name, at in found.items())
+            return {name: max(runs.get(name, 0), SILENCE * found.get(name, 0)) for name in {**runs, **found}}
+        due = sum(runs.get(name, 0) / at for name, at in found.items())
         if found and due < BRIEF:
             best = min(found, key=lambda name: found[name] * (GUIDED if name == "guided" else 1))
-            runs[best] += ceil((BRIEF - due) * found[best])
+            runs[best] = runs.get(best, 0) + ceil((BRIEF - due) * found[best])
         return runs
 
     def _found_at(self, twin: Scenario) -> dict[str, int]:
@@ -242,7 +267,7 @@ class Hunt:
 
     def _judge(self, scenario: Scenario, finished: Finished) -> None:
         """Judge a scenario, and write down what was found."""
-        tried = tuple(self._tried[scenario.name][name] for name in NAMES)
+        tried = tuple(sorted(self._tried[scenario.name].values(), key=lambda one: NAMES.index(one.strategy)))
         best = self._found[scenario.name]
         missing = _missing(scenario, tried)
         found = self._found_at(scenario)
@@ -252,7 +277,7 @@ class Hunt:
             runs_needed=min((self._times * at for at in found.values()), default=0),
             flawed=next((s.name for s in self._flawed(scenario)), None),
             due=sum(t.runs / found[t.strategy] for t in tried if t.strategy in found) if found else None,
-            cpu_seconds=cpu, ahead=finished.ahead, **searched_before(scenario),
+            cpu_seconds=cpu, in_turn=self.in_turn, ahead=finished.ahead, **searched_before(scenario),
         )
         if self.check is not None and scenario.checked is not None:
             row = attrs.evolve(row, checked=scenario.checked, checked_steps=finished.checked_steps)
@@ -305,7 +330,8 @@ def searched_before(scenario: Scenario) -> dict[str, Any]:
     """Return what a row says of an exhaustive search of its scenario, if the package of its model keeps one."""
     found = searched(scenario.name)
     covered = found is not None and found.covers(scenario) and found.is_of_this_code
-    return {"searched": found, "is_covered": covered}
+    return {"searched": found, "is_covered": covered,
+            "is_numbered": covered and found is not None and found.numbers(scenario)}
 
 
 def _worst(tried: Iterable[Tried]) -> Tried | None:

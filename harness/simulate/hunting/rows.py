@@ -47,12 +47,16 @@ class ScoreboardRow:
     """What a search of this scenario's actors, or of its spec, found before, if its package keeps that."""
     is_covered: bool = False
     """Whether that search covered all of the scenario, with its code as it is."""
+    is_numbered: bool = False
+    """Whether it also counted just the states that runs may visit."""
     ahead: Ahead | None = None
     """If no run found anything: the result of a search that ends soon."""
     flawed: str | None = None
     """For a repaired twin: the scenario that it repairs."""
     due: float | None = None
     """How often these runs would find the flaw, if it were there and showed as often as it does in that scenario."""
+    in_turn: bool = False
+    """Whether strategies were tried one after the other, up to one that found something."""
     seconds: float = attrs.field(default=0.0, eq=False)
     """From the start of the first run until the row was judged."""
     cpu_seconds: float = attrs.field(default=0.0, eq=False)
@@ -73,9 +77,20 @@ class ScoreboardRow:
         return tuple(t for t in self.tried if not t.found_at) if self.expected or self.violated else ()
 
     @property
+    def first(self) -> Tried | None:
+        """The outcome of the strategy that found something in the fewest runs."""
+        return min((t for t in self.tried if t.found_at), key=lambda t: t.found_at or 0, default=None)
+
+    @property
     def held(self) -> int:
         """Runs whose steps were all checked against the spec."""
         return sum(tried.held for tried in self.tried)
+
+    @property
+    def visited(self) -> int | None:
+        """How many of the states that a search counted were visited by runs on the same tables, where both is known."""
+        counted = [tried.visited for tried in self.tried if tried.visited is not None]
+        return max(counted) if counted and self.is_numbered else None
 
     @property
     def spec(self) -> str | None:
@@ -112,6 +127,7 @@ class ScoreboardRow:
             "flawed": self.flawed, "spec": self.spec, "held": self.held,
             "seconds": round(self.seconds, 3), "cpu_seconds": round(self.cpu_seconds, 3),
             "searched": None if self.searched is None else {**self.searched.to_json(), "covers": self.is_covered},
+            "visited": self.visited,
             "ahead": None if self.ahead is None else self.ahead.to_json(),
             "missed_by": [t.strategy for t in self.missed],
             "checked": None if self.checked is None else {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -12,11 +12,12 @@ from harness.record.wording import counted, in_steps, wrapped
 from harness.simulate.hunting.rows import ScoreboardRow
 from harness.simulate.hunting.tasks import REFINEMENT
 from harness.simulate.runs.protocol_errors import RAISED
-from harness.simulate.strategies.by_name import NAMES
 
 PLAIN_WIDTH = 80
 MARKS = {True: "ok", False: "NO"}
 Mark = Callable[[bool], str]
+FOUND_BY = 17
+"""Columns of a strategy's name, and the run that found something."""
 WITHOUT_SPEC = "no spec to follow"
 SILENT = (
     "Runs without a violation are no proof. If one of N/3 runs violated something, N runs would have found it with a "
@@ -41,16 +42,21 @@ class Shape:
     name: int
     spec: bool
     """Whether there is a column for the length of a flaw in its spec."""
+    strategies: tuple[str, ...]
+    """A column each has the run that found it; without any, one column has the strategy, too."""
 
     @classmethod
-    def of(cls, found: Mapping[str, Checked | None]) -> Shape:
+    def of(cls, found: Mapping[str, Checked | None], strategies: Iterable[str]) -> Shape:
         """Return the shape of a table of these scenarios, with the flaw that each names in a spec."""
-        return cls(max(map(len, ("scenario", *found))), any(checked is not None for checked in found.values()))
+        width, has_spec = max(map(len, ("scenario", *found))), any(checked is not None for checked in found.values())
+        return cls(width, has_spec, tuple(strategies))
 
     def head(self) -> list[str]:
         """Return the lines above the table."""
-        over = "found after (runs)".center(sum(map(_column, NAMES)))
-        heads = "".join(strategy.rjust(_column(strategy)) for strategy in NAMES)
+        if not self.strategies:
+            return [f"    {'scenario':{self.name}}   runs{'found by run':>{FOUND_BY}}      steps{'  spec' * self.spec}"]
+        over = "found after (runs)".center(sum(map(_column, self.strategies)))
+        heads = "".join(strategy.rjust(_column(strategy)) for strategy in self.strategies)
         return [f"{'':{self.name + 11}}{over}".rstrip(),
                 f"    {'scenario':{self.name}}   runs{heads}      steps{'  spec' * self.spec}"]
 
@@ -71,7 +77,9 @@ class Shape:
 
 def scoreboard(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
     """Return the lines of the scoreboard: a table of the scenarios, what was found, and a sentence that sums it up."""
-    shape = Shape.of({row.scenario: row.checked for row in rows})
+    one_column = any(row.in_turn for row in rows)
+    strategies = dict.fromkeys(tried.strategy for row in rows for tried in row.tried if not one_column)
+    shape = Shape.of({row.scenario: row.checked for row in rows}, strategies)
     lines = shape.head()
     for row in rows:
         lines += shape.row(row, width, mark)
@@ -113,7 +121,8 @@ def summary(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDT
 def _silence(row: ScoreboardRow) -> str:
     """Say what the silence of a row's runs is worth, or what proves more: a search of all that they may do."""
     if row.searched is not None and row.is_covered:
-        return f"{_searched(row.searched)}; {_follows(row)}"
+        seen = "" if row.visited is None else f"; these runs visited {_share(row.visited, row.searched.states)}"
+        return f"{_searched(row.searched)}{seen}; {_follows(row)}"
     if row.due is not None:
         said = f"the flaw of {row.flawed} would have been found about {counted(round(row.due), 'time')}"
     else:
@@ -132,6 +141,11 @@ def _searched(found: Searched) -> str:
     return f"searched completely: {found.states:,} states at {found.within}"
 
 
+def _share(visited: int, states: int) -> str:
+    """Say how much of a space was seen."""
+    return f"{visited:,} of them ({100 * visited / states:.2g} %)"
+
+
 def _follows(row: ScoreboardRow) -> str:
     follows = "follows" if row.held == 1 else "follow"
     return f"{counted(row.held, 'run')} {follows} {row.spec}" if row.spec else WITHOUT_SPEC
@@ -142,11 +156,12 @@ def _column(strategy: str) -> int:
 
 
 def _found(row: ScoreboardRow) -> str:
-    """After how many runs each strategy found what there was to find; a miss is a dash."""
-    tried = {t.strategy: t for t in row.tried}
+    """After how many runs each strategy, or the first one, found what there was to find; a miss is a dash."""
     shown = bool(row.expected or row.violated)
-    cells = [str(tried[name].found_at or "-") if shown and name in tried else "" for name in NAMES]
-    return "".join(cell.rjust(_column(name)) for name, cell in zip(NAMES, cells, strict=True))
+    if row.in_turn:
+        found = "" if not shown else "-" if row.first is None else f"{row.first.strategy} {row.first.found_at:,}"
+        return found.rjust(FOUND_BY)
+    return "".join((str(t.found_at or "-") if shown else "").rjust(_column(t.strategy)) for t in row.tried)
 
 
 def _steps(row: ScoreboardRow) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import attrs
 
-from harness.memo.interning import long_lived
+from harness.memo.interning import Ids, long_lived
 from harness.model import Model, Refusal, Scenario, find_scenario, model_of
 from harness.record import Trail
 from harness.record.short_search import Ahead
@@ -21,9 +21,10 @@ from harness.simulate.runs.protocol_errors import RAISED, sentence
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import run_plain
 from harness.simulate.states.guards import Guards
+from harness.simulate.states.nodes import Node, Option
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import Strategies
-from harness.simulate.strategies.strategy import Strategy
+from harness.simulate.strategies.strategy import Strategy, Wrapped
 from harness.simulate.trails.shrink import Shrunk, perturbing_part, shrink
 
 REFINEMENT = "Refinement"
@@ -65,6 +66,8 @@ class Task:
     runs: int
     held: int = 0
     """The first so many of them are checked against the spec."""
+    visiting: bool = False
+    """Whether the states that they visit are counted."""
 
 
 @attrs.frozen
@@ -87,6 +90,8 @@ class Tried:
     """Runs that were checked against the spec."""
     spec: str | None = None
     """The name of that spec."""
+    visited: int | None = None
+    """The distinct states before fair endings, of these runs and those of other strategies on the same tables."""
     seconds: float = attrs.field(default=0.0, eq=False)
     cpu_seconds: float = attrs.field(default=0.0, eq=False)
 
@@ -132,6 +137,7 @@ class _Runs:
         guided = task.strategy == "guided"
         self.tables = Tables(model_of(self.scenario), Guards() if guided else None)
         self.holding = hold(self.tables) if hold is not None and task.held else None
+        self.visited: set[Ids] = set()
 
     def close(self) -> None:
         """Drop the tables: they are not used any more."""
@@ -146,12 +152,14 @@ class _Runs:
             strategy = strategies.run(number)
             if strategy is None:
                 return attrs.evolve(tried, exhausted=True)
-            run, departs = self._run(strategy, number < task.held)
+            run, departs = self._run(Visiting(strategy, self.visited) if task.visiting else strategy,
+                                     number < task.held)
             count_run()
             spec = self.holding.spec.name if self.holding is not None and task.held else None
             tried = attrs.evolve(
                 tried, runs=number + 1, steps=tried.steps + len(run.trail.choices), spec=spec,
                 witnessed=tried.witnessed | run.witnessed, held=0 if spec is None else min(number + 1, task.held),
+                visited=len(self.visited) if task.visiting and not self.tables.renewals else None,
             )
             violated, reason = finding(run, self.scenario, departs)
             if violated is not None:
@@ -165,6 +173,26 @@ class _Runs:
                 return self.holding.run(self.plan, strategy)
             self.holding.make_room()
         return run_plain(self.tables, self.plan, strategy), None
+
+
+class Visiting(Wrapped):
+    """Another strategy; the states that its runs visit before their fair endings are noted."""
+
+    def __init__(self, strategy: Strategy, states: set[Ids]) -> None:
+        super().__init__(strategy)
+        self._states, self._path = states, list[Ids]()
+
+    def begin(self, tables: Tables, start: Node) -> None:
+        super().begin(tables, start)
+        self._path.append(start.state)
+
+    def took(self, option: Option, after: Node) -> None:
+        super().took(option, after)
+        self._path.append(after.state)
+
+    def over(self, trail: Trail) -> None:
+        super().over(trail)
+        self._states.update(self._path if trail.fair_from is None else self._path[: trail.fair_from + 1])
 
 
 def finding(run: Run, scenario: Scenario, departs: str | None) -> tuple[str | None, str | None]:

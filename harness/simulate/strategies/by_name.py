@@ -5,16 +5,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from harness.model import Refusal, unknown
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.chance import Enumerating
 from harness.simulate.strategies.coverage import Coverage, Covered, KnownStates
 from harness.simulate.strategies.guided import GuidedSearch, GuidedStrategy
+from harness.simulate.strategies.portfolio import PortfolioStrategy
 from harness.simulate.strategies.strategy import PctStrategy, RandomStrategy, Strategy, SystematicStrategy
 
-NAMES = ("random", "pct", "systematic", "guided")
+NAMES = ("random", "pct", "systematic", "guided", "portfolio")
+DEFAULT = "portfolio"
+"""The strategy of a hunt."""
 IN_ORDER = ("systematic", "guided")
 """Strategies whose runs come one after the other, each after what the ones before it did; the seed is the number."""
+
+ALONE: Mapping[str, Callable[[int], Strategy]] = {
+    "random": RandomStrategy, "pct": PctStrategy, "portfolio": PortfolioStrategy,
+}
+"""Strategies whose runs need no other one."""
 
 
 class Strategies:
@@ -48,4 +58,4 @@ class Strategies:
             return SystematicStrategy(self._enumerating, seed) if self._enumerating.begin() else None
         if self.campaign is not None:
             return GuidedStrategy(self.campaign, seed)
-        return RandomStrategy(seed) if self.name == "random" else PctStrategy(seed)
+        return ALONE[self.name](seed)

@@ -97,3 +97,13 @@ class InteractiveChance:
         if not 0 <= chosen < n:
             raise ValueError(f"{label}: {chosen} is not one of the {n} alternatives 0 to {n - 1}")
         return chosen
+
+
+def weighed(chance: Chance, numbers: Sequence[int]) -> int:
+    """Return the index of one of some whole numbers, drawn in proportion to them."""
+    at = chance.index(sum(numbers), "weight")
+    for n, number in enumerate(numbers):
+        at -= number
+        if at < 0:
+            return n
+    raise AssertionError("what was drawn is not among the numbers")

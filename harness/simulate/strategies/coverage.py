@@ -7,7 +7,7 @@ steps are possible there, whether or not the steps were taken: they are collecte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -20,7 +20,7 @@ from harness.simulate.states.abstraction import Abstraction
 from harness.simulate.states.guards import Guard, guards_of
 from harness.simulate.states.nodes import Node, Option
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.strategy import Strategy, Watcher
+from harness.simulate.strategies.strategy import Strategy, Wrapped
 
 KEY_BYTES = 8
 """Of a state's digest. Among 10 million states two are taken for one with a probability of 1 in 400,000."""
@@ -220,25 +220,25 @@ class Coverage:
         return tuple(guard for guard in guards_of({guard.module for guard in seen}) if guard not in seen)
 
 
-class Covered(Watcher):
+class Covered(Wrapped):
     """Another strategy, whose runs are counted."""
 
     def __init__(self, strategy: Strategy, coverage: Coverage) -> None:
-        self.name, self.seed, self.chance = strategy.name, strategy.seed, strategy.chance
-        self._pick = strategy.pick
+        super().__init__(strategy)
         self._coverage = coverage
 
-    def pick(self, options: Sequence[Option]) -> int:
-        return self._pick(options)
-
     def begin(self, tables: Tables, start: Node) -> None:
+        super().begin(tables, start)
         self._coverage.begin(start)
 
     def took(self, option: Option, after: Node) -> None:
+        super().took(option, after)
         self._coverage.took(option, after)
 
     def over(self, trail: Trail) -> None:
+        super().over(trail)
         self._coverage.over()
+
 
 
 def _digest(texts: Iterable[str]) -> bytes:

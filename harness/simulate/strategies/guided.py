@@ -19,7 +19,7 @@ import attrs
 from harness.record import Trail
 from harness.simulate.states.nodes import Node, Option
 from harness.simulate.states.tables import Tables
-from harness.simulate.strategies.chance import Chance, Led, Seeded
+from harness.simulate.strategies.chance import Chance, Led, Seeded, weighed
 from harness.simulate.strategies.coverage import Coverage, Gain
 from harness.simulate.strategies.strategy import UNFAIR, PctStrategy, Watcher
 
@@ -245,13 +245,3 @@ def doubted(rates: Sequence[float]) -> list[float]:
 def drawn(chance: Chance, rates: Sequence[float], top: int, sharpness: int) -> int:
     """Return the index of a rate, the high ones more often; an unknown rate is infinite, and taken first."""
     return rates.index(math.inf) if math.inf in rates else weighed(chance, weights(rates, top, sharpness))
-
-
-def weighed(chance: Chance, numbers: Sequence[int]) -> int:
-    """Return the index of one of some whole numbers, drawn in proportion to them."""
-    at = chance.index(sum(numbers), "weight")
-    for n, number in enumerate(numbers):
-        at -= number
-        if at < 0:
-            return n
-    raise AssertionError("what was drawn is not among the numbers")

@@ -41,6 +41,30 @@ class Watcher:
         """Take note that the run is over."""
 
 
+class Wrapped(Watcher):
+    """Another strategy, whose runs are looked at, or which is not asked about every option."""
+
+    def __init__(self, inner: Strategy) -> None:
+        self.name, self.seed, self.chance = inner.name, inner.seed, inner.chance
+        self.inner = inner
+        self._watcher = inner if isinstance(inner, Watcher) else Watcher()
+
+    def pick(self, options: Sequence[Option]) -> int:
+        return self.inner.pick(options)
+
+    def begin(self, tables: Tables, start: Node) -> None:
+        self._watcher.begin(tables, start)
+
+    def took(self, option: Option, after: Node) -> None:
+        self._watcher.took(option, after)
+
+    def renewed(self, node: Node) -> None:
+        self._watcher.renewed(node)
+
+    def over(self, trail: Trail) -> None:
+        self._watcher.over(trail)
+
+
 class RandomStrategy:
     """Any possible step, all equally likely."""
 
