@@ -192,7 +192,8 @@ def build(
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer if users.is_released else None,
-        refinement=(lambda: refinement(levels[level].name, placement, logs, initial)) if users.is_released else None,
+        refinement=partial(refinement, levels[level].name, placement, logs, initial, change=change)
+        if users.is_released else None,
         client_view=None if sizes["deletions"] else lambda: TransactionsView(placement, logs, settings["isolation"]),
     )
 

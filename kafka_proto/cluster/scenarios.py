@@ -136,6 +136,13 @@ HANDED_OUT = row(
     claims=("FencedForAReason", "OperationsEnd"), runs=400, timers=2, settings={"timeouts": "request,transaction"},
     expected="FencedForAReason",
 )
+OLD_CACHE = row(
+    "refused-from-an-old-cache", "a coordinator has not heard of its successor, and refuses the commit of a "
+    "transaction that only that one knows (KAFKA-21181, open)", "4.4", {**APART, "transactions": 1, "elections": 1},
+    Faults(rules=(Rule("delay", message="LeaderAndIsrRequest", dest="b1", delay_ms=200),)),
+    ("FencedForAReason", "OperationsEnd"), mode="timed", runs=400, timers=1, settings={"log": "replicated"},
+    expected="FencedForAReason",
+)
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
@@ -156,6 +163,7 @@ EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
     LATE_END, LATE_END_RDKAFKA, LATE_OFFSETS, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN,
     WRONG_STATE, REFUSED_AGAIN, UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY, HANDED_OUT,
+    OLD_CACHE,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
@@ -180,6 +188,8 @@ TWINS = (
          settings={"change": "told-fenced"}),
     twin(HANDED_OUT, "what uses up the epochs switches to another producer id", model="kafka/4.4"),
     twin(EMPTY, "what is pending is looked at first: it asks again", settings={"timeouts": "delivery"}),
+    twin(OLD_CACHE, "a refusal waits until the log has taken an entry: a mend that no release has",
+         settings={"log": "replicated", "change": "checked-refusals"}),
     twin(FORGOTTEN, "an answer follows the commit of its entry", settings={"log": "replicated"}),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")

@@ -187,6 +187,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("last-epoch-bumped-twice", "FatalForAReason", 10, 1_952),
     Exhibit("empty-abort-fenced", "FencedForAReason", 17, 38_149),
     Exhibit("last-epoch-handed-out", "FencedForAReason", 24, 68_041),
+    Exhibit("refused-from-an-old-cache", "FencedForAReason", 23, 1_736_667, most=2_500_000, is_large=True),
     Exhibit("prepared-aborted", "PreparedEndsAsDecided", 13, 7_254),
     Exhibit("prepared-times-out", "PreparedStaysOpen", 11, 222),
     Exhibit("kept-in-same-epoch", "EpochUsedOnce", 23, 136_950, is_large=True),
