@@ -79,7 +79,7 @@ EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
         "rp-07-unfenced-look-up", "a follower truncates by what a leader of an older epoch says (KIP-320, rule 2)",
         "kip-320", {"replicas": 3, "elections": 2, "producers": 3}, {"acks": "1", "change": "unfenced-look-up"},
-        "FollowerLogMatches", 45, 600, network="fifo", twin={"change": ""},
+        "FollowerLogMatches", 45, 1000, network="fifo", twin={"change": ""},
         faults=Faults(rules=(
             Rule("drop", message="LeaderAndIsrRequest", dest="r3", nth=2),
             Rule("delay", message="LeaderAndIsrRequest", dest="r1", nth=2),
