@@ -14,6 +14,7 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import end_txn
 from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, Outcome, refuse
+from kafka_proto.broker.group.coordinator import replay
 from kafka_proto.broker.leader import appending, verification
 from kafka_proto.broker.leader.fetching import COMMITTED, fetch
 from kafka_proto.broker.versions import SAME, BrokerVersion, Decisions
@@ -24,18 +25,19 @@ from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, En
 
 @attrs.frozen
 class BrokerChange:
-    """Decisions of the coordinator and of leaders in place of a version's own."""
+    """Decisions of the coordinator, of leaders and of groups in place of a version's own."""
 
     title: str
     coordinator: Decisions = SAME
     leader: Decisions = SAME
+    group: Decisions = SAME
     arguments: Mapping[str, Mapping[str, Any]] = FrozenMap()
     """What the version's own decisions of the coordinator are given besides, by their names."""
 
     def of(self, version: BrokerVersion, name: str) -> BrokerVersion:
         """Return a version with the change in it."""
         own = {field: partial(getattr(version.coordinator, field), **given) for field, given in self.arguments.items()}
-        return version.changed(f"{version.name}/{name}", {**own, **self.coordinator}, self.leader)
+        return version.changed(f"{version.name}/{name}", {**own, **self.coordinator}, self.leader, self.group)
 
 
 def check_marker_once(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
@@ -96,6 +98,18 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
     "marker-once": BrokerChange(
         "a marker that is sent again is refused: the first mend of KAFKA-19446, without KAFKA-19999's",
         leader={"check_marker": check_marker_once},
+    ),
+    "any-first": BrokerChange(
+        "of a transaction's first batches any may be appended first (KAFKA-14904, before KAFKA-14920)",
+        leader={"check_sequence": appending.check_sequence},
+    ),
+    "by-marker": BrokerChange(
+        "offsets count in the order of the markers, not of their records (KAFKA-5247, before 0.11.0.0)",
+        group={"replay": partial(replay, by_record=False)},
+    ),
+    "completes-twice": BrokerChange(
+        "Complete* is appended twice, the second time at any later moment (KAFKA-10080, before 2.5.1)",
+        {"completes_twice": True},
     ),
     "answers-first": BrokerChange(
         "a coordinator answers when an entry is in its own log, before it is replicated (Redpanda #6018)",

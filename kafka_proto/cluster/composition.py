@@ -31,7 +31,7 @@ from kafka_proto.clients.producer import TRANSACTION_TIMEOUT_MS
 from kafka_proto.log.chunks import NOTHING
 from kafka_proto.replication import partition, quorum
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.records import EntryLog
+from kafka_proto.replication.records import EntryLog, ReplicaEntry
 from kafka_proto.replication.replica_state import Replica, ReplicaState
 from kafka_proto.replication.versions import KIP_320
 
@@ -41,6 +41,9 @@ DISK = Setting(
 )
 Rules = Mapping[str, Mapping[str, Replica]]
 """By partition and broker: the replica that it hosts."""
+Begun = Mapping[str, tuple[TransactionRecord, ...]]
+"""By partition of the transaction log: what it holds at the start."""
+NOTHING_BEGUN: Begun = FrozenMap()
 Roles = Mapping[str, tuple[Role, ...]]
 """By broker."""
 Composition = tuple[tuple[Actor[Local], ...], dict[str, Local]]
@@ -49,7 +52,7 @@ Composition = tuple[tuple[Actor[Local], ...], dict[str, Local]]
 
 def roles_of(
     name: str, version: BrokerVersion, placement: Placement, *, times_out: bool,
-    begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
+    begun: Begun = NOTHING_BEGUN, block_size: int = BLOCK_SIZE,
     record_times: RecordTimes = written_together, config: CoordinatorConfig = KAFKAS_DEFAULTS,
     group_config: GroupConfig = KAFKAS_GROUPS,
 ) -> tuple[Role, ...]:
@@ -69,7 +72,7 @@ def roles_of(
     )
 
 
-def used_up(placement: Placement, left: int) -> Mapping[str, tuple[TransactionRecord, ...]]:
+def used_up(placement: Placement, left: int) -> Begun:
     """Return by partition an entry of each transactional id with so many epochs left; 0: no client had an epoch yet."""
     found: dict[str, tuple[TransactionRecord, ...]] = {}
     for tid in placement.transactional_ids if left else ():
@@ -117,11 +120,13 @@ def rules_of(hosts: Mapping[str, tuple[str, ...]], least: Mapping[str, int], set
 
 
 def with_replicated_logs(
-    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str], empty: EntryLog = ()
+    roles: Roles, rules: Rules, controller: ClusterController, settings: Mapping[str, str], empty: EntryLog = (),
+    begun: Begun = NOTHING_BEGUN,
 ) -> Composition:
     """Return brokers that host replicas, and the controller that elects their leaders; each follower's fetch waits.
 
-    Settings: `disk` (what a crash leaves) and `election`. Logs are like `empty`.
+    Settings: `disk` (what a crash leaves) and `election`. Logs are like `empty`, but for what is `begun`: that is
+    committed.
     """
     brokers = []
     for b, its in roles.items():
@@ -135,7 +140,8 @@ def with_replicated_logs(
         known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
-            states[b][REPLICA[p]] = ReplicaState(empty, broker_epoch=q.broker_epochs[b])
+            held = tuple(ReplicaEntry(0, record) for record in begun.get(p, ()))
+            states[b][REPLICA[p]] = ReplicaState(held or empty, len(held), broker_epoch=q.broker_epochs[b])
         while under_way:
             message = under_way.pop(0)
             if message.dest != CONTROLLER:

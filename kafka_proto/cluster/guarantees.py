@@ -7,6 +7,7 @@ what brokers keep. Each returns nothing, or a reason that names actor and place,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TypeVar
 
 from harness.model import Reason
@@ -169,6 +170,19 @@ def as_acknowledged(
                 return f"{before[0]} was written before {written}, but is after it in {partition}"
             before = written, now
     return None
+
+
+def acknowledged_in_order(
+    partition: str, acknowledged: Iterable[tuple[str, int]], waiting: Iterable[tuple[str, int]],
+    is_there: Callable[[str], bool],
+) -> Reason:
+    """P6: what is acknowledged is in a partition after all that was written before it, and still waits for an answer.
+
+    Records of one producer, or transaction, come with their numbers.
+    """
+    last, number = max(acknowledged, key=itemgetter(1), default=("", 0))
+    return first(f"{last} was acknowledged, but {text}, which was written before it, is not in {partition}"
+                 for text, before in waiting if before < number and not is_there(text))
 
 
 def fenced_for_a_reason(

@@ -166,7 +166,7 @@ def build(
         hosts, least = composition.hosts_of(placement, sizes), sizes["min-insync-replicas"]
         rules = composition.rules_of(hosts, dict.fromkeys(hosts, least), settings)
         controller = ClusterController(hosts, tuple(roles), sizes["elections"], settings["election"], least)
-        processes, states = composition.with_replicated_logs(roles, rules, controller, settings)
+        processes, states = composition.with_replicated_logs(roles, rules, controller, settings, begun=begun)
     else:
         leaders = {p: placement.leader(p) for p in placement.all_partitions}
         later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
@@ -192,7 +192,8 @@ def build(
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
         application=application.TransactionalProducer if users.is_released else None,
-        refinement=(lambda: refinement(levels[level].name, placement, logs, initial)) if users.is_released else None,
+        refinement=partial(refinement, levels[level].name, placement, logs, initial, change=change)
+        if users.is_released else None,
         client_view=None if sizes["deletions"] else lambda: TransactionsView(placement, logs, settings["isolation"]),
     )
 
@@ -200,7 +201,7 @@ def build(
 def refuse(sizes: Mapping[str, int], settings: Settings, *, replicated: bool) -> None:
     """Raise Refusal for an option that logs of the other kind have, or that makes no sense."""
     if replicated:
-        asked = [name for name in ("deletions", "epochs") if sizes[name]]
+        asked = ["deletions"] if sizes["deletions"] else []
         said = "replicated logs do not have that; leave it out, or log=replicated"
     else:
         asked = [name for name in ("disk", "election") if settings[name] != SETTINGS[name].default]

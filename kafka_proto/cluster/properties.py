@@ -6,7 +6,7 @@ application was told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
@@ -69,9 +69,18 @@ def texts_of(state: ClientState) -> frozenset[str]:
     return frozenset(written.record for written in state.acknowledged)
 
 
+def waiting_of(state: ClientState) -> tuple[tuple[str, str], ...]:
+    """Return the records that wait for an answer, each after its partition."""
+    return tuple((batch.partition, str(record)) for batch in state.producer.batches for record in batch.records)
+
+
+def numbered(text: str) -> tuple[str, int]:
+    """Return a record with the how manieth it is of its producer's, or of its transaction's."""
+    return text, int(text.partition("#")[2].partition(" ")[0])
+
+
 def number_of(written: Written) -> int:
-    """Return the how manieth of its producer's records one is."""
-    return int(written.record.partition("#")[2])
+    return numbered(written.record)[1]
 
 
 def records_of(log: PartitionLog) -> tuple[tuple[str, int], ...]:
@@ -164,8 +173,22 @@ class Facts:
         for state in self.idempotent(view):
             mine = (written for written in state.acknowledged if written.partition == partition)
             acknowledged.append([(written.record, written.offset) for written in sorted(mine, key=number_of)])
-        return guarantees.written_once(partition, found) or guarantees.as_acknowledged(
-            partition, acknowledged, dict(found).get, self.logs.made(view, partition, START))
+        places, start = dict(found), self.logs.made(view, partition, START)
+        wrong = guarantees.written_once(partition, found) or guarantees.as_acknowledged(
+            partition, acknowledged, places.get, start)
+        if wrong is not None or start:
+            return wrong
+        return guarantees.first(self.in_order(view, partition, c, places) for c in self.placement.producers)
+
+    def in_order(self, view: View, partition: str, c: str, places: Mapping[str, int]) -> Reason:
+        """P6, of what a producer of transactions is still to be told of."""
+        waiting = [numbered(text) for where, text in view.derived(c, waiting_of) if where == partition]
+        if not waiting:
+            return None
+        mine = transaction_of(waiting[0][0])
+        told = (written.record for written in view.derived(c, ACKNOWLEDGED) if written.partition == partition)
+        return guarantees.acknowledged_in_order(
+            partition, (numbered(text) for text in told if transaction_of(text) == mine), waiting, places.__contains__)
 
     def fenced(self, view: View, c: str) -> Reason:
         """P7. A fence is in force before it is logged (up to 3.9 even if it never is): coordinators' caches count, too.

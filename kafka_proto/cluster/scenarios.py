@@ -136,6 +136,31 @@ HANDED_OUT = row(
     claims=("FencedForAReason", "OperationsEnd"), runs=400, timers=2, settings={"timeouts": "request,transaction"},
     expected="FencedForAReason",
 )
+OLD_CACHE = row(
+    "refused-from-an-old-cache", "a coordinator has not heard of its successor, and refuses the commit of a "
+    "transaction that only that one knows (KAFKA-21181, open)", "4.4", {**APART, "transactions": 1, "elections": 1},
+    Faults(rules=(Rule("delay", message="LeaderAndIsrRequest", dest="b1", delay_ms=200),)),
+    ("FencedForAReason", "OperationsEnd"), mode="timed", runs=400, timers=1, settings={"log": "replicated"},
+    expected="FencedForAReason",
+)
+COMPLETED_TWICE = row(
+    "completed-twice", "a transaction is completed twice, the second time after the next one began, whose partitions "
+    "the log forgets (KAFKA-10080)", "3.5", ONE, claims=("NoHangingTransaction", "OperationsEnd"), runs=400,
+    settings={"timeouts": "", "change": "completes-twice"}, expected="NoHangingTransaction",
+)
+LATER_FIRST = row(
+    "later-batch-first", "of two batches in flight the later one is verified and appended first, the earlier one is "
+    "out of order for good (KAFKA-14904)", "3.9", {**APART, "transactions": 1, "records": 2, "in-flight": 2},
+    Faults(rules=(Rule("delay", message="AddPartitionsToTxnResponse", dest="b2", nth=1, delay_ms=200),)),
+    ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, settings={"timeouts": "", "change": "any-first"},
+    expected="AcknowledgedOnce",
+)
+OLDER_OFFSET = row(
+    "older-offset-counts", "an offset counts by its marker, and replaces one that was written later (KAFKA-5247)",
+    "3.5", {**ONE, "producers": 2, "transactional-ids": 2, "transactions": 1, "offsets": 1},
+    claims=("OffsetsAsCommitted", "OperationsEnd"), runs=400, settings={"timeouts": "", "change": "by-marker"},
+    expected="OffsetsAsCommitted",
+)
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
@@ -156,6 +181,7 @@ EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
     LATE_END, LATE_END_RDKAFKA, LATE_OFFSETS, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN,
     WRONG_STATE, REFUSED_AGAIN, UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY, HANDED_OUT,
+    OLD_CACHE, COMPLETED_TWICE, LATER_FIRST, OLDER_OFFSET,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
@@ -180,6 +206,11 @@ TWINS = (
          settings={"change": "told-fenced"}),
     twin(HANDED_OUT, "what uses up the epochs switches to another producer id", model="kafka/4.4"),
     twin(EMPTY, "what is pending is looked at first: it asks again", settings={"timeouts": "delivery"}),
+    twin(OLD_CACHE, "a refusal waits until the log has taken an entry: a mend that no release has",
+         settings={"log": "replicated", "change": "checked-refusals"}),
+    twin(COMPLETED_TWICE, "one of two answers completes it", settings={"timeouts": ""}),
+    twin(LATER_FIRST, "the lowest sequence that was seen is appended first (KAFKA-14920)", settings={"timeouts": ""}),
+    twin(OLDER_OFFSET, "offsets count in the order of their records", settings={"timeouts": ""}),
     twin(FORGOTTEN, "an answer follows the commit of its entry", settings={"log": "replicated"}),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")

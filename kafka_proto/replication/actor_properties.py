@@ -87,7 +87,7 @@ def properties(names: ReplicaNames) -> tuple[Property, ...]:
             s = replica(view, name)
             if (s.leader_epoch, s.log, s.high_watermark) != (q.leader_epoch, leader.log, len(leader.log)):
                 return f"{name} does not hold all that {q.leader} holds, up to the high watermark"
-            if name not in q.isr:
+            if name not in q.isr and name not in (q.shutting_down or ()):
                 return f"{name} is not in the ISR again"
         return None
 

@@ -58,7 +58,8 @@ def build(
         *(PartitionProducer(name, names, sizes["records"], acks) for name in producers),
         *(PartitionConsumer(name, names, sizes["polls"]) for name in consumers),
         *(PartitionReplica(k, names) for k in constants),
-        Controller(names, sizes["elections"], sizes["fencings"], unclean, rules.are_eligible),
+        Controller(names, sizes["elections"], sizes["fencings"], unclean, rules.are_eligible,
+                   rules.take_out),
     ]
     known = ReplicaNames(tuple(constants), producers, consumers, partial(crashes, faults))
     return Model(

@@ -67,8 +67,10 @@ class ReplicaChecks:
         return f"{follower} follows {leader} in epoch {one.leader_epoch}, but holds another record at offset {offset}"
 
     def eligibility(self, view: View, member: str) -> Reason:
-        """R6: each member of the ISR was let in in the broker epoch that is registered."""
+        """R6: each member of the ISR was let in in the broker epoch that is registered, and none is about to go."""
         q = self.quorum(view)
+        if member in q.isr and member in (q.shutting_down or ()):
+            return f"{member} is in the ISR, and shuts down"
         entered = q.entered.get(member, q.broker_epochs[member])
         if member not in q.isr or len(q.isr) == 1 or entered == q.broker_epochs[member]:
             return None

@@ -13,7 +13,7 @@ import attrs
 from harness.model import Actor, Kind, Message, Turn
 from kafka_proto.replication import quorum
 from kafka_proto.replication.messages import AlterPartitionRequest, BrokerRegistrationRequest, LeaderAndIsrResponse
-from kafka_proto.replication.quorum import Eligible, Quorum
+from kafka_proto.replication.quorum import Eligible, Quorum, TakeOut
 
 CONTROLLER = "controller"
 
@@ -38,10 +38,12 @@ class Controller(Actor[ControllerState]):
 
     def __init__(
         self, replicas: tuple[str, ...], elections: int, fencings: int, unclean: bool, are_eligible: Eligible,
+        take_out: TakeOut,
     ) -> None:
         self.replicas = replicas
         self.unclean = unclean
         self.are_eligible = are_eligible
+        self.take_out = take_out
         self.initial = ControllerState(quorum.initial(replicas), elections, fencings)
 
     def step(self, local: ControllerState) -> Iterable[Turn[ControllerState]]:
@@ -59,7 +61,7 @@ class Controller(Actor[ControllerState]):
                 yield self.announced("ElectUncleanLeader", (replica,), fewer, elected, Kind.PERTURBATION)
         fewer = attrs.evolve(local, fencings=local.fencings - 1)
         for replica in self.replicas if local.fencings else ():
-            if shrunk := quorum.take_out(q, replica):
+            if shrunk := self.take_out(q, replica):
                 yield self.announced("ControllerShrinkIsr", (replica,), fewer, shrunk, Kind.PERTURBATION)
 
     def announced(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from harness.model import FrozenMap, ordered
+from harness.model import FrozenMap, absent_if_none, ordered
 from kafka_proto.errors import Error
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import leadership, messages
@@ -44,6 +44,8 @@ class Quorum:
     """The last ISR of each leader epoch: history, too."""
     entered: FrozenMap[str, int | None] = attrs.field(default=FrozenMap(), metadata=ordered("broker_epoch", "key"))
     """The broker epoch in which each replica was let in by its leader's word, last: history, too."""
+    shutting_down: Isr | None = attrs.field(default=None, metadata=absent_if_none())
+    """KIP-841: the replicas that are about to go; None where no replica says so."""
 
 
 def initial(replicas: Iterable[str]) -> Quorum:
@@ -78,6 +80,15 @@ def take_out(q: Quorum, replica: str) -> Quorum | None:
     return None if shrunk is None else changed(q, *shrunk)
 
 
+def shut_down(q: Quorum, replica: str) -> Quorum | None:
+    """Take out a replica that is about to go, and still fetches; None if it is not in the ISR, or alone there."""
+    if replica not in q.isr or q.isr == {replica}:
+        return None
+    going = (q.shutting_down or frozenset()) | {replica}
+    taken = take_out(q, replica)
+    return None if taken is None else attrs.evolve(taken, shutting_down=going)
+
+
 def register(q: Quorum, replica: str, broker_epoch: int) -> Quorum:
     """Note that a replica was started again: it has failed meanwhile, and has heard of nothing.
 
@@ -86,12 +97,19 @@ def register(q: Quorum, replica: str, broker_epoch: int) -> Quorum:
     if broker_epoch <= q.broker_epochs[replica]:
         return q
     q = attrs.evolve(q, broker_epochs=q.broker_epochs.set(replica, broker_epoch), heard=q.heard.set(replica, NIL))
+    if q.shutting_down is not None:
+        q = attrs.evolve(q, shutting_down=q.shutting_down - {replica})
     q = take_out(q, replica) or q
     return attrs.evolve(q, entered=q.entered.set(replica, broker_epoch)) if replica in q.isr else q
 
 
 def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
-    """KIP-903: say whether the members are meant as they are now, not as they were before they were started again."""
+    """KIP-841, KIP-903: say whether no member is about to go, and all are meant as they are now."""
+    return are_as_registered(q, broker_epochs) and (q.shutting_down or frozenset()).isdisjoint(broker_epochs)
+
+
+def are_as_registered(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
+    """RP-11, without KIP-841: say only whether members are meant as they are now, not as they were before a restart."""
     return all(broker_epoch == q.broker_epochs[replica] for replica, broker_epoch in broker_epochs.items())
 
 
@@ -100,6 +118,8 @@ def are_anybody(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
     return True
 
 
+TakeOut = Callable[[Quorum, str], Quorum | None]
+"""The state after the controller takes a replica out, or None if it does not."""
 Eligible = Callable[[Quorum, FrozenMap[str, int]], bool]
 """Whether the members of a proposed ISR, each in its broker epoch, may be in it."""
 

@@ -16,7 +16,7 @@ from kafka_proto.errors import Error
 from kafka_proto.log.chunks import UNTOLD, Chunks, LogStart, gone
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import messages
-from kafka_proto.replication.quorum import Eligible
+from kafka_proto.replication.quorum import Eligible, TakeOut, take_out
 from kafka_proto.replication.records import NIL, AnyLog, EntryLog, Isr
 from kafka_proto.replication.truncation import EpochEnd
 
@@ -52,6 +52,8 @@ class ReplicaVersion:
     """The members that the high watermark is about, from the ISR and the proposed one."""
     are_eligible: Eligible
     """Whether the controller may take the members of a proposed ISR."""
+    take_out: TakeOut = take_out
+    """How the controller takes out a replica that has not failed."""
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import NO_FAULTS, Checked, Faults, Scenario, Timed
+from harness.model import NO_FAULTS, Checked, Faults, Rule, Scenario, Timed
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, UNCLEAN
 
 CALM = {"replicas": 2, "producers": 1, "consumers": 0, "records": 1, "elections": 0, "fencings": 0}
@@ -77,6 +77,18 @@ EXHIBITS: tuple[Scenario, ...] = (
         network="fifo", checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
     ),
     *exhibit(
+        "rp-07-unfenced-look-up", "a follower truncates by what a leader of an older epoch says (KIP-320, rule 2)",
+        "kip-320", {"replicas": 3, "elections": 2, "producers": 3}, {"acks": "1", "change": "unfenced-look-up"},
+        "FollowerLogMatches", 45, 1000, network="fifo", twin={"change": ""},
+        faults=Faults(rules=(
+            Rule("drop", message="LeaderAndIsrRequest", dest="r3", nth=2),
+            Rule("delay", message="LeaderAndIsrRequest", dest="r1", nth=2),
+            Rule("delay", message="LeaderAndIsrRequest", dest="r1", nth=3),
+            Rule("drop", message="FetchRequest", source="r2", nth=1),
+            Rule("drop", message="LeaderAndIsrRequest", dest="r2", nth=3),
+        )),
+    ),
+    *exhibit(
         "rp-08-stale-high-watermark", "a follower enters the ISR by a stale high watermark (KAFKA-7128)", "kip-320",
         {"replicas": 3, "fencings": 2}, {"change": "stale-high-watermark"}, "StrongIsr", 45, 2000, network="fifo",
         twin={"change": "epoch-start"}, witnesses=("HighWatermarkRises", "IsrExpands"),
@@ -86,10 +98,24 @@ EXHIBITS: tuple[Scenario, ...] = (
         ),
     ),
     *exhibit(
+        "rp-09-same-leader", "a follower misses an epoch in which it should have truncated (KAFKA-7164)", "kip-320",
+        {"replicas": 3, "elections": 2, "producers": 3}, {"acks": "1", "change": "same-leader"}, "FollowerLogMatches",
+        45, 600, network="fifo", twin={"change": "no-missed-epoch"},
+        faults=Faults(rules=(
+            Rule("drop", message="LeaderAndIsrRequest", dest="r3", nth=2),
+            Rule("delay", message="FetchResponse", dest="r2", nth=1),
+        )),
+    ),
+    *exhibit(
         "rp-10-unseen-member", "a proposed member does not count yet (KIP-497, KAFKA-8836)", "async-isr",
         {"replicas": 3, "fencings": 1, "records": 2}, {"counts": "isr"}, "StrongIsr", 45, 300,
         twin={"counts": "potential-isr"}, witnesses=("HighWatermarkRises", "IsrExpands"),
         checked=Checked("replication/async-isr", "ValidHighWatermark", {}, {"counts": "isr"}),
+    ),
+    *exhibit(
+        "rp-11-any-state", "a replica that shuts down is let into the ISR again (KIP-841, KAFKA-13916)", "kip-320",
+        {"fencings": 1}, {"change": "shuts-down,any-state"}, "IsrEligibility", 45, 400, twin={"change": "shuts-down"},
+        witnesses=("HighWatermarkRises",),
     ),
     *exhibit(
         "rp-12-any-broker-epoch", "a replica that lost its log meanwhile enters the ISR (KIP-903)", "kip-320",

@@ -91,6 +91,10 @@ CHANGES: Mapping[str, tuple[Departure, ...]] = {
                   {"follow": following.ask_unless_same_leader}),
         Departure("no-missed-epoch", "mend of RP-09: if it missed no epoch",
                   {"follow": following.ask_unless_next_epoch}),
+        Departure("shuts-down", "KIP-841: what the controller takes out is about to go",
+                  {"take_out": quorum.shut_down}),
+        Departure("any-state", "RP-11: the controller takes members that are about to go",
+                  {"are_eligible": quorum.are_as_registered}),
         ANY_BROKER_EPOCH,
     ),
     TRUNCATION_ON_FETCH.name: (

@@ -121,6 +121,8 @@ class CoordinatorDecisions:
     """Whether an entry has to be committed before what was decided counts, and its client is answered."""
     checks_refusals: bool = False
     """Whether a refusal that a producer does not survive waits until the log has taken an entry."""
+    completes_twice: bool = False
+    """Whether Complete* is appended once more, at any later moment: the answers of two partitions may race."""
     marker_version: int = 1
     fence: Callable[[CachedTransaction], Fenced] = fence
     """The epoch with which an open transaction is aborted for a new producer."""

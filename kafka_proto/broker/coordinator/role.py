@@ -28,6 +28,7 @@ from kafka_proto.broker.coordinator.coordinator import (
 from kafka_proto.broker.coordinator.loading import load
 from kafka_proto.broker.coordinator.transaction import (
     AT_REST,
+    COMPLETE,
     Answer,
     Block,
     Outcome,
@@ -258,14 +259,25 @@ class TransactionCoordinator(roles.Role):
         mine = local[COORDINATOR[p]]
         return local.put(COORDINATOR[p], attrs.evolve(mine, ghosts=ghosts_after(mine.ghosts, record)))
 
-    def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> roles.Effect:
+    def completed(
+        self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback | None
+    ) -> roles.Effect:
         """Go on after an entry: its answer, and markers where a transaction is prepared now."""
+        if callback is None:
+            return roles.Effect(local)
+        if self.version.coordinator.completes_twice and record.entry is not None and record.entry.state in COMPLETE:
+            mine = local[COORDINATOR[p]]
+            local = local.put(COORDINATOR[p], attrs.evolve(mine, unfinished=(*mine.unfinished, record)))
         return self.carry(local, p, role.appended(
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
         ), callback)
 
-    def failed(self, local: Local, p: str, callback: EntryCallback, error: Error, record: Value = None) -> roles.Effect:
+    def failed(
+        self, local: Local, p: str, callback: EntryCallback | None, error: Error, record: Value = None
+    ) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
+        if callback is None:
+            return roles.Effect(local)
         mine, tid = local[COORDINATOR[p]], callback.transactional_id
         code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
         if mine.cache.loading:
@@ -293,7 +305,7 @@ class TransactionCoordinator(roles.Role):
                 local, following = self.without_leader(local, p, effect)
                 ahead.extend(following)
             else:
-                appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
+                appends += (self.entry(local[COORDINATOR[p]].cache.waiting.get(effect.transactional_id), p, effect),)
         return roles.Effect(local, sent, appends, flush=True)
 
     def told(self, waits: EntryCallback | None, answer: Answer) -> tuple[Message, ...]:
@@ -302,8 +314,13 @@ class TransactionCoordinator(roles.Role):
             return ()
         return (waits.token.answered(self.name, response(waits.request, answer)),)
 
-    def entry(self, waiting: Waiting, p: str, record: TransactionRecord) -> Append:
-        """Return an entry for the log, with the ghost of the transaction that caused it."""
+    def entry(self, waiting: Waiting | None, p: str, record: TransactionRecord) -> Append:
+        """Return an entry for the log, with the ghost of the transaction that caused it.
+
+        Nobody waits for one that is in the log already.
+        """
+        if waiting is None or (record.entry is not None and waiting.outcome.entry != record.entry):
+            return Append(p, record, None, self.version.coordinator.waits)
         is_of_transaction = not (waiting.outcome.repeats or isinstance(waiting.request, requests.InitProducerIdRequest))
         if waiting.token is not None and is_of_transaction:
             record = attrs.evolve(record, transaction=waiting.token.transaction)

@@ -19,7 +19,8 @@ from kafka_proto.requests import AddPartitionsToTxnRequest, CoordinatorRequest, 
 from kafka_proto.requests import TxnState as TxnState
 
 PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)
-AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
+COMPLETE = (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
+AT_REST = (TxnState.EMPTY, *COMPLETE)
 VALID_PREVIOUS = {
     TxnState.EMPTY: AT_REST,
     TxnState.ONGOING: (TxnState.ONGOING, *AT_REST),

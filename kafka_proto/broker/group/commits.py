@@ -60,7 +60,7 @@ class OffsetsRole(PartitionLeader):
         return handler(local, message, request)
 
     def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
-        groups = group.replayed(local[GROUPS].groups, record)
+        groups = group.replayed(local[GROUPS].groups, record, self.version.group.replay)
         return with_groups(super().committed(local, p, record), groups)
 
     def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:

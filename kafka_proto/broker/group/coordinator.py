@@ -245,6 +245,8 @@ class GroupDecisions:
     """What becomes of groups when offsets of deleted partitions go, by what is known before and after that."""
     stores_new: bool = False
     """Whether a group is stored that a member is about to join, and still has no generation (4.0)."""
+    replay: Callable[[Offsets, RecordBatch], Offsets] = replay
+    """What becomes of the live offsets by a batch of their log."""
     joins_by_policy: bool = False
     """Whether no classic member joins a consumer group where migration is disabled (4.3)."""
 
@@ -335,12 +337,14 @@ def without_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCo
     return attrs.evolve(after, groups=groups)
 
 
-def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
+def replayed(
+    state: GroupCoordinator, batch: RecordBatch, of_offsets: Callable[[Offsets, RecordBatch], Offsets] = replay
+) -> GroupCoordinator:
     """Return a coordinator after a batch of its offsets log; a group that has a commit exists."""
     for record in batch.records if batch.marker is None else ():
         if isinstance(record, OffsetRecord) and record.offset is not None:
             state = with_group(state, record.group_id)
-    return attrs.evolve(state, offsets=replay(state.offsets, batch))
+    return attrs.evolve(state, offsets=of_offsets(state.offsets, batch))
 
 
 def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:

@@ -152,6 +152,8 @@ class DecidedEntry:
     pending: TxnState | None = None
     """What that is to become."""
     fences: bool = False
+    repeats: bool = False
+    """Whether the entry is the last one again."""
 
 
 @attrs.frozen

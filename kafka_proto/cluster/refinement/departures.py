@@ -11,13 +11,14 @@ from typing import Any
 
 import attrs
 
+from kafka_proto.broker.coordinator.coordinator import FATAL
 from kafka_proto.cluster.refinement.decided import NONE, DecidedEntry, DecidedOn, KnownTransaction, SaidCode
 from kafka_proto.log import MAX_EPOCH
 from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest, TxnState
 from kafka_proto.transactions.records import PREPARED
 
 KNOWS_PRODUCER_FENCED = {InitProducerIdRequest: 4, AddPartitionsToTxnRequest: 2, AddOffsetsToTxnRequest: 2}
-"""The first versions of the requests whose answers may be PRODUCER_FENCED (KIP-588)."""
+"""The first versions of the requests whose answers may be PRODUCER_FENCED (KIP-588); an EndTxn's are not converted."""
 Instead = Callable[[DecidedOn, DecidedEntry], DecidedEntry]
 """What is decided in a situation instead of what is said so far; the same where a departure does not apply."""
 
@@ -77,7 +78,7 @@ def answers_at_once(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
 def knows_no_fenced(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
     if said.answered is None or said.answered.code != "PRODUCER_FENCED":
         return said
-    if at.event != "request" or at.subject.version >= KNOWS_PRODUCER_FENCED[type(at.subject)]:
+    if at.event != "request" or at.subject.version >= KNOWS_PRODUCER_FENCED.get(type(at.subject), 0):
         return said
     return attrs.evolve(said, answered=SaidCode("INVALID_PRODUCER_EPOCH"))
 
@@ -177,6 +178,19 @@ LAST = CoordinatorDeparture(
 OVERFLOWS = CoordinatorDeparture(
     "AbortPastLastEpoch", "an abort whose second bump finds no epoch fails (KIP-890 as in 4.0, KAFKA-19367)",
     partial(fails_above, MAX_EPOCH - 1))
+
+
+@departure("CheckRefusal", "a refusal that a producer does not survive waits until the last entry is in the log again "
+           "(change=checked-refusals, a mend of KAFKA-21181)")
+def checks_refusal(at: DecidedOn, said: DecidedEntry) -> DecidedEntry:
+    fatal = said.answered is not None and said.answered.code in {error.name for error in FATAL}
+    if at.event != "request" or at.known is None or not fatal or not at.serves:
+        return said
+    if at.pending or at.known.state in PREPARED:
+        return DecidedEntry(SaidCode("CONCURRENT_TRANSACTIONS"), known=said.known)
+    return DecidedEntry(None, at.known, said.answered, said.known, repeats=True)
+
+
 ALL = (forgets_last, answers_at_once, waits_for_markers, has_no_partitions)
 FENCING = (FENCED_BEFORE, in_force)
 RELOADED = (reads_no_last, reads_no_ids)
@@ -198,4 +212,8 @@ BY_VERSION: Mapping[str, tuple[CoordinatorDeparture, ...]] = {
     "kip-890/4.4/level-1": (*LEVEL_1, reads_no_last),
 }
 """What is expected of each version of a broker, by its name, in the order in which it is decided."""
-EVERY: Mapping[str, CoordinatorDeparture] = {one.name: one for known in BY_VERSION.values() for one in known}
+BY_CHANGE: Mapping[str, tuple[CoordinatorDeparture, ...]] = {"checked-refusals": (checks_refusal,)}
+"""What is expected besides where brokers have a change; others change nothing that diary 02 has."""
+EVERY: Mapping[str, CoordinatorDeparture] = {
+    one.name: one for known in (*BY_VERSION.values(), *BY_CHANGE.values()) for one in known
+}

@@ -125,7 +125,8 @@ def carried_out(view: View, draft: Draft) -> Writes | None:
     writes: Writes = ((slot("tc_tid_metadata", b, tid), decided.known),
                       (slot("failed_fence", b, tid), draft.failed_fence))
     if decided.entry is not None and decided.known is not None:
-        entry = attrs.evolve(decided.entry, previous_producer_id=decided.known.pid)
+        before = decided.known.previous_producer_id if decided.repeats else decided.known.pid
+        entry = attrs.evolve(decided.entry, previous_producer_id=before)
         to = draft.to if decided.then is not None else NOBODY
         writes += ((slot("tc_tid_transition", b, tid), entry),
                    (slot("append", b, tid), AppendUnderWay(to, decided.then, decided.fences)))

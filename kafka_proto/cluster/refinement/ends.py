@@ -85,8 +85,10 @@ def answer_end_txn(k: CoordinatorNames, view: View, b: str) -> Iterable[Change]:
     taken = request_of(view, b, EndTxnRequest)
     if taken is None or ended(k, view, b, taken) is not None:
         return
+    tid = taken.request.transactional_id
+    at = situation(view, b, tid, k.home[tid], taken)
     for said in answers_to_end(k, view, b, taken.request):
-        yield from settled(view, (taken.to, said))
+        yield from drafted(k, view, b, tid, at, DecidedEntry(said, known=at.known), taken.to)
 
 
 def answers_to_end(k: CoordinatorNames, view: View, b: str, request: EndTxnRequest) -> Iterable[SaidCode]:

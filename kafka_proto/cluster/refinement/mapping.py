@@ -23,7 +23,7 @@ from kafka_proto.broker.parts import BLOCKS, CONNECTIONS, COORDINATOR, METADATA,
 from kafka_proto.broker.placement import Placement
 from kafka_proto.cluster.logs import Kept, Logs
 from kafka_proto.cluster.refinement import decided
-from kafka_proto.cluster.refinement.departures import BY_VERSION, EVERY
+from kafka_proto.cluster.refinement.departures import BY_CHANGE, BY_VERSION, EVERY
 from kafka_proto.cluster.refinement.drafts import CoordinatorNames, LoggedEntries, depart
 from kafka_proto.cluster.refinement.ends import answer_end_txn, end_txn, take_marker_answer, time_out_transaction
 from kafka_proto.cluster.refinement.entries import (
@@ -158,16 +158,17 @@ def logged(kept: Kept) -> FrozenMap[str, LoggedEntries]:
 
 
 def refinement(
-    version: str, placement: Placement, logs: Logs, start: Mapping[str, Value], block_size: int = BLOCK_SIZE
+    version: str, placement: Placement, logs: Logs, start: Mapping[str, Value], block_size: int = BLOCK_SIZE,
+    change: str = "none",
 ) -> Refinement:
-    """Return the coordinators of diary 02 with the departures of a version, and the mapping to their states.
+    """Return the coordinators of diary 02 with the departures of a version and a change, and the mapping to them.
 
     `start` are the slots of the brokers at first.
     """
     home = {tid: placement.transaction_partition(tid) for tid in placement.transactional_ids}
     k = CoordinatorNames(
         placement.brokers, placement.transaction_partitions, placement.transactional_ids, home,
-        tuple(one.name for one in BY_VERSION[version]),
+        tuple(one.name for one in (*BY_VERSION[version], *BY_CHANGE.get(change, ()))),
     )
     mapping = CoordinatorMapping(k, placement, logs, block_size)
     return Refinement(

@@ -120,6 +120,23 @@ def test_a_model_is_held_against_the_departures_of_its_release(release: str) -> 
     assert {"EndTxn", "TimeOutTransaction", "TakeMarkerAnswer", "FenceInForce"} <= set(extensions)
 
 
+def test_refusals_that_are_checked_stay_in_diary_02(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last entry is logged again before a refusal, which stays as it was; the spec cannot see an entry twice."""
+    faults, settings = Faults(delay=2, drop=1), {"log": "replicated", "timeouts": "request,transaction"}
+    sizes = {"producers": 2, "partitions": 1, "records": 1, "elections": 2}
+
+    def totals() -> Totals:
+        built = find_model("kafka/4.4").make(sizes, {**settings, "change": "checked-refusals"}, faults=faults)
+        return refine_runs(built, attrs.evolve(everything(built), steps=300), range(9), stop=True)
+
+    checked = totals()
+    assert not checked.failed and checked.extensions["CheckRefusal"] > 3
+    right = role.refuse_once_logged
+    monkeypatch.setattr(role, "refuse_once_logged", lambda refused, cached: attrs.evolve(
+        right(refused, cached), answer=transaction.Answer(Error.INVALID_TXN_STATE)))
+    assert totals().failed
+
+
 Decision = Callable[..., Any]
 FEW = range(3)
 

@@ -86,7 +86,6 @@ def test_each_client_gets_through_with_each_release_of_brokers(
     ("4.0", {"producers": 0}, {}, "nobody writes"),
     ("4.0", {"deletions": 1, "consumers": 1}, {}, "do not look up a log's start"),
     ("4.0", {"deletions": 1}, {"log": "replicated"}, "deletions: replicated logs do not have that"),
-    ("4.0", {"epochs": 1}, {"log": "replicated"}, "epochs: replicated logs do not have that"),
 ])
 def test_what_makes_no_sense_is_refused(
     release: str, sizes: dict[str, int], settings: dict[str, str], said: str
@@ -116,6 +115,14 @@ def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) ->
         seen += sum(len(texts) for texts in reader.seen.values())
     assert seen
     assert skipped is (isolation == "read_committed")
+
+
+def test_epochs_run_out_on_replicated_logs() -> None:
+    """What used them up is committed at the start, and read by whoever is elected: 4.4 goes on with another id."""
+    sizes = {**COMMITS.sizes, "partitions": 1, "records": 1, "epochs": 1, "elections": 1}
+    scenario = attrs.evolve(COMMITS, model="kafka/4.4", sizes=sizes, settings={"log": "replicated"}, steps=200)
+    runs = list(scenario_runs(scenario, "random", 6))
+    assert all(run.verdict.ok for run in runs) and any("EpochsRanOut" in run.witnessed for run in runs)
 
 
 def test_a_replica_that_lost_its_tail_does_not_speak_for_its_log() -> None:

@@ -25,7 +25,7 @@ from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CoordinatorState, GroupCoordinatorState, LeaderState, Records
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.consumer import Consumer, ReaderState
-from kafka_proto.clients.producer import Producer, ProducerStatus
+from kafka_proto.clients.producer import Batch, Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import INVARIANTS, LIVENESS, NOT_CLAIMED
@@ -61,6 +61,12 @@ def client(*acknowledged: str, **outcomes: str) -> Change:
     written = tuple(Written(*text.split()) for text in acknowledged)
     told = FrozenMap({f"c1.{name.removeprefix('g')}": outcome for name, outcome in outcomes.items()})
     return "c1", ClientState(Producer("tid1", ProducerStatus.READY, 0, 0), acknowledged=written, outcomes=told)
+
+
+def waits(record: str, acknowledged: str) -> Change:
+    """Return the change to what the application knows: one record of T-0 is acknowledged, another one waits."""
+    producer = Producer("tid1", ProducerStatus.IN_TRANSACTION, 0, 0, batches=(Batch(1, "T-0", (record,)),))
+    return "c1", ClientState(producer, acknowledged=(Written("T-0", acknowledged),))
 
 
 def failed(error: Error) -> Change:
@@ -150,6 +156,11 @@ CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
         [log("T-0", data("c1.1#1"), data("c1.1#1", sequence=1))],
         [log("T-0", data("c1.1#1"), data("c1.1#2", sequence=1)), client("T-0 c1.1#1", "T-0 c1.1#2")],
         "c1.1#1 is in T-0 twice, at the offsets 0 and 1",
+    ),
+    "AcknowledgedOnce of records that wait": (
+        [waits("c1.1#1", "c1.1#2"), log("T-0", data("c1.1#2", sequence=1))],
+        [waits("c1.1#1", "c1.1#2"), log("T-0", data("c1.1#1"), data("c1.1#2", sequence=1))],
+        "c1.1#2 was acknowledged, but c1.1#1, which was written before it, is not in T-0",
     ),
     "FencedForAReason": (
         [failed(Error.PRODUCER_FENCED), entry(TxnState.EMPTY, epoch=0)],

@@ -134,7 +134,7 @@ class Exhibit:
         said += [self.faults.replace("none,", "only ").replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
         said += ["--view"] if self.view else []
-        return ", ".join(said) or "default"
+        return ", ".join(said)
 
 
 GET_PID = "EventuallyAllClientsGetPid"
@@ -154,9 +154,14 @@ EXHIBITS: tuple[Exhibit, ...] = (
             is_large=True),
     Exhibit("rp-06-first-try", "WeakIsr", 20, 70_430_801, {"producers": 1, "fencings": 1}, most=80_000_000,
             gigabytes=5, is_large=True),
+    Exhibit("rp-07-unfenced-look-up", "FollowerLogMatches", 24, 8_258_061, {"producers": 1, "records": 2},
+            most=12_000_000, is_large=True),
     Exhibit("rp-08-stale-high-watermark", "StrongIsr", 19, 9_996_019, {"elections": 1, "fencings": 0}, timers=SHRINK,
             most=15_000_000, is_large=True),
+    Exhibit("rp-09-same-leader", "FollowerLogMatches", 20, 42_399_287, {"producers": 1, "records": 2}, most=50_000_000,
+            gigabytes=5, is_large=True),
     Exhibit("rp-10-unseen-member", "StrongIsr", 14, 13_228_490, {"records": 1}, most=20_000_000, is_large=True),
+    Exhibit("rp-11-any-state", "IsrEligibility", 7, 103_333, most=150_000),
     Exhibit("rp-12-any-broker-epoch", "IsrEligibility", 11, 15_307_605, most=20_000_000, is_large=True),
     Exhibit("rp-14-counts-diverging", "StrongIsr", 11, 909_921, most=1_500_000, is_large=True),
     Exhibit("rp-14-raises-first", "LogMatching", 21, 1_350_359, {"producers": 1, "records": 2}, network="fifo",
@@ -187,6 +192,10 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("last-epoch-bumped-twice", "FatalForAReason", 10, 1_952),
     Exhibit("empty-abort-fenced", "FencedForAReason", 17, 38_149),
     Exhibit("last-epoch-handed-out", "FencedForAReason", 24, 68_041),
+    Exhibit("refused-from-an-old-cache", "FencedForAReason", 23, 1_736_667, most=2_500_000, is_large=True),
+    Exhibit("completed-twice", "NoHangingTransaction", 18, 222),
+    Exhibit("older-offset-counts", "OffsetsAsCommitted", 24, 3_838_904, most=6_000_000, is_large=True),
+    Exhibit("later-batch-first", "AcknowledgedOnce", 14, 172),
     Exhibit("prepared-aborted", "PreparedEndsAsDecided", 13, 7_254),
     Exhibit("prepared-times-out", "PreparedStaysOpen", 11, 222),
     Exhibit("kept-in-same-epoch", "EpochUsedOnce", 23, 136_950, is_large=True),
