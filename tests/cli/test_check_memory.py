@@ -49,17 +49,20 @@ def test_a_search_without_a_bound_ends_before_the_memory_does(tmp_path: Path) ->
 
 
 def test_what_is_free_leaves_others_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The least of what the machine, a container and the shell leave counts; where nothing is known there is no bound.
+    """The least of what the machine, a container and the shell leave counts, and what the process has is its own.
+
+    Where nothing is known there is no bound.
     """
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 9000 kB\nMemAvailable: 5000 kB\n", encoding="utf-8")
     monkeypatch.setattr(machine, "MEMINFO", meminfo)
     monkeypatch.setattr(machine, "CGROUP", tmp_path)
     monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert machine.free() == 4500 * 1024
+    monkeypatch.setattr(machine, "resident", lambda: 500)
+    assert machine.free() == 4500 * 1024 + 500
     (tmp_path / "memory.max").write_text("3000000\n", encoding="utf-8")
     (tmp_path / "memory.current").write_text("1000000\n", encoding="utf-8")
-    assert machine.free() == 1_800_000
+    assert machine.free() == 1_800_500
     (tmp_path / "memory.max").write_text("max\n", encoding="utf-8")
     meminfo.unlink()
     assert machine.free() == 0
