@@ -77,7 +77,7 @@ def test_words_choose_what_has_all_of_them(
 
 @pytest.mark.parametrize(("words", "said"), [
     (("transactions/gits",), "did you mean transactions/gist? kafka-proto list shows them all"),
-    (("trunkate",), "did you mean truncation?"),
+    (("trunkate",), "did you mean truncated, truncates or truncation?"),
     (("crash", "TLA+"), "no model, scenario or tour matches 'crash' and 'TLA+'"),
     (("gist", "compaction"), "each word matches some, but none matches all; give fewer words"),
 ])

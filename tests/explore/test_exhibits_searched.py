@@ -29,7 +29,7 @@ def marked(rows: tuple[Row, ...] | tuple[Exhibit, ...]) -> list[Any]:
     """Return rows as parameters; those that take long are for `make test-large`."""
     found = []
     for row in rows:
-        is_quick = row.model in QUICK_MODELS if isinstance(row, Row) else not row.is_large
+        is_quick = not row.is_large and (isinstance(row, Exhibit) or row.model in QUICK_MODELS)
         name = f"{row.model}, {row.within}" if isinstance(row, Row) else row.row
         found.append(pytest.param(row, id=name, marks=() if is_quick else LARGE))
     return found

@@ -71,7 +71,7 @@ ROWS: tuple[Row, ...] = (
     Row("kafka/kip-939", {**WHOLE, "transactions": 1, "producers": 2}),
     Row("kafka/4.0", MOVING, settings=REPLICATED),
     Row("kafka/4.0", {**ONE_RECORD, "elections": 1}, 1, settings=REPLICATED),
-    Row("kafka/4.0", ONE_RECORD, 0, "crash=1", ("b1", "b2"), REPLICATED),
+    Row("kafka/4.0", ONE_RECORD, 0, "crash=1", ("b1", "b2"), REPLICATED, is_large=True),
     Row("compaction/pulsar", {"messages": 2, "keys": 1, "values": 1}),
     Row("compaction/pulsar"),
     Row("compaction/pulsar", settings={"producer": "true", "consumer": "true", "retain-null-key": "false"}),
