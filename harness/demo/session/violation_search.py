@@ -124,7 +124,6 @@ class Sparing(Wrapped):
         return kept[self.inner.pick([options[n] for n in kept])]
 
 
-
 def without_faults(model: Model) -> Model:
     """Return a model without the faults that can be chosen; rules for certain messages stay."""
     if not model.faulty:

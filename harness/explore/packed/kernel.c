@@ -6,6 +6,7 @@
    States are kept in the order of their discovery; the table of seen states holds their numbers and some bits of
    their hash. Compiled without Python's headers, used through ctypes. */
 
+#include "kernel_seen.h"
 #include "kernel_threads.h"
 
 #define FEW 20                  /* one in so many states may lack something: else threads do not pay */
@@ -244,9 +245,9 @@ API void kernel_drop(Kernel *k, u64 number)
 /* Note that a state is seen, where it is known that it is not yet: with its number, or by its fingerprint. */
 static void mark(Kernel *k, Bits state, u64 number)
 {
-    u64 hash = mix(state), entry = k->fingerprints ? seen_mark(hash) : seen_tag(hash) | (number + 1);
+    u64 hash = mix(state);
     if (!k->fingerprints || !seen_get(k, state, hash))
-        seen_enter(k->seen, k->limit, seen_place(k, hash), entry, &k->furthest);
+        seen_enter(k->seen, k->limit, seen_place(k, hash), seen_entry(k, hash, number), &k->furthest);
 }
 
 static Bits moved(Bits state, const u32 *from, const u64 *low, const u32 *to, u64 fields)

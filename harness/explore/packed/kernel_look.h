@@ -4,7 +4,7 @@
 #ifndef KERNEL_LOOK_H
 #define KERNEL_LOOK_H
 
-#include "kernel_seen.h"
+#include "kernel_tables.h"
 
 static inline int lacking(const Looker *l) { return l->asks ? FAILED : MISSED; }
 

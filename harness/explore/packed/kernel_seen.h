@@ -25,6 +25,11 @@ static inline u64 seen_place(const Kernel *k, u64 hash) { return hash >> (64 - k
 static inline u64 seen_tag(u64 hash) { return hash << TOP & ~NUMBER; }
 static inline u64 seen_mark(u64 hash) { return hash ? hash : 1; }
 
+static inline u64 seen_entry(const Kernel *k, u64 hash, u64 number)
+{
+    return k->fingerprints ? seen_mark(hash) : seen_tag(hash) | (number + 1);
+}
+
 static inline void seen_enter(u64 *seen, u64 limit, u64 place, u64 entry, u64 *furthest)
 {
     u64 at = place;
@@ -87,9 +92,7 @@ static inline void seen_fetch(const Kernel *k, u64 hash) { __builtin_prefetch(&k
 
 static inline int keep(Kernel *k, Bits state)
 {
-    if (k->states.count == k->states.room) {
-            if (ROOM(k->states, 1)) return NO_MEMORY;
-    }
+    if (k->states.count == k->states.room && ROOM(k->states, 1)) return NO_MEMORY;
     k->states.at[k->states.count++] = state;
     k->distinct++;
     return OK;
@@ -100,14 +103,9 @@ static inline int seen_put(Kernel *k, Bits state, u64 hash)
 {
     int failed;
     if (k->distinct * 3 > k->limit * 2 && (failed = seen_grow(k))) return failed;
-    u64 place = seen_place(k, hash), at = place, entry;
-    while ((entry = k->seen[at])) {
-        if (is_at(k, entry, state, hash)) return 0;
-        at = (at + 1) & k->limit;
-    }
+    if (seen_get(k, state, hash)) return 0;
     if ((failed = keep(k, state))) return failed;
-    if (((at - place) & k->limit) > k->furthest) k->furthest = (at - place) & k->limit;
-    k->seen[at] = k->fingerprints ? seen_mark(hash) : seen_tag(hash) | k->states.count;
+    seen_enter(k->seen, k->limit, seen_place(k, hash), seen_entry(k, hash, k->states.count - 1), &k->furthest);
     return 1;
 }
 

@@ -2,7 +2,7 @@
 
    A batch's states are copied: those of the kernel may move while they are looked up. Nobody may change the tables
    between `batch_begin` and `batch_end`. The one that takes them helps, and waits for no thread that has not begun.
-   Threads count what they look up, and leave out successors that were seen before: what is left is little. */
+   Threads count what they look up, and leave out the successors that they found a short time ago. */
 
 #ifndef KERNEL_THREADS_H
 #define KERNEL_THREADS_H

@@ -240,7 +240,6 @@ class Covered(Wrapped):
         self._coverage.over()
 
 
-
 def _digest(texts: Iterable[str]) -> bytes:
     return blake2b("\n".join(texts).encode(), digest_size=KEY_BYTES).digest()
 
