@@ -34,13 +34,14 @@ def check(records: Iterable[dict[str, Any]]) -> int:
     clusters: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for record in records:
         clusters.setdefault((record["broker_version"], record["transaction_version"]), []).append(record)
-    played = 0
+    played, differing = 0, []
     for (release, level), mine in sorted(clusters.items()):
         with KafkaCluster(release=release, transaction_version=level) as cluster:
             host, _, port = cluster.bootstrap_servers.partition(":")
             verdicts, _ = play_at(mine, host, int(port))
-        assert [verdict for verdict in verdicts if not verdict.equal] == []
+        differing += [verdict for verdict in verdicts if not verdict.equal]
         played += len(verdicts)
+    assert differing == []
     return played
 
 
@@ -59,6 +60,14 @@ def test_situations_are_equal_over_the_wire(records: list[dict[str, Any]], each:
     """
     played = check(records[::each])
     assert played == 10_194 if each == 1 else played > len(records[::each]) * 0.8
+
+
+@pytest.mark.usefixtures("waiting")
+def test_an_open_transaction_cut_at_its_start_is_listed_at_its_first_offset(records: list[dict[str, Any]]) -> None:
+    """From 4.0 on the last stable offset may lie below the start of the log; the leader's epoch does not hide it."""
+    mine = [record for record in records if record["broker_version"] in ("3.9.2", "4.0.0", "4.4.0")
+            and record["situation"] in ("delete_within_first", "delete_within_second", "delete_first_then_within")]
+    assert check(mine) == 9
 
 
 SCRIPT = {"records": [{"situation": "mine", "family": "tv2", "steps": [

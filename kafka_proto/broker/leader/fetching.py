@@ -71,7 +71,7 @@ def list_offsets(
     latest = log.last_stable_offset if request.isolation_level is COMMITTED else log.high_watermark
     if request.replica_id != CONSUMER:
         latest = log.log_end_offset
-    is_behind = epochs is not None and request.replica_id == CONSUMER and epochs.starts[-1][1] > latest
+    is_behind = epochs is not None and request.replica_id == CONSUMER and epochs.starts[-1][1] > log.high_watermark
     beyond = Error.OFFSET_NOT_AVAILABLE if is_behind else Error.NONE
     if request.timestamp == LATEST:
         return requests.ListOffsetsResponse(beyond) if is_behind else response(latest, is_latest=True)
