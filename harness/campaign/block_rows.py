@@ -131,7 +131,7 @@ class BlockRows:
         texts = self._texts
         return (texts["process"].number(what.process), texts["kind"].number(what.kind),
                 texts["action"].number(what.action), texts["turn"].number(what.turn),
-                [texts["value"].number(str(value)) for _, value in what.writes])
+                [texts["value"].number(value) for _, value in what.writes])
 
     def finish(self, first: int, coverage: Coverage | None, seeds: Sequence[int]) -> None:
         """Add what all runs of the block reached together; `seeds` are those of the runs that were counted."""

@@ -313,7 +313,7 @@ class EventReader:
             data = json.loads(turn)
             field = INITIAL if INITIAL in data else "writes"
             names, data[field] = data[field], {}
-            event = event_of({"n": int(field != INITIAL), **data}, self._types)
+            event = event_of({"n": int(field != INITIAL), **data}, self._types, {})
             found = _remember(self._turns, turn, (event, names))
         return found
 

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from harness.model import State, Value, View, canonical_text
 from harness.model.improper import blamed
-from harness.model.long_text import LONG, LongTexts, Text, new_characters
 
 BYTES_PER_CHARACTER = 4
 """A canonical text and the value that it stands for; values share parts with each other."""
@@ -82,13 +81,15 @@ class Derived:
 class SlotValues:
     """The values that each slot has had, numbered from 0 in the order in which they were met."""
 
-    def __init__(self, slots: Sequence[str]) -> None:
+    def __init__(self, slots: Sequence[str], tells: bool = False) -> None:
         self.slots: tuple[str, ...] = tuple(sorted(slots))
+        self.tells = tells
+        """Whether values only grow, as those of `Model.tells`: then each object is another value, and has no text."""
         self.index = {name: n for n, name in enumerate(self.slots)}
         self.values: list[list[Value]] = [[] for _ in self.slots]
-        self.texts: list[list[Text]] = [[] for _ in self.slots]
-        self._long = [LongTexts() for _ in self.slots]
-        self._ids: list[dict[Text, int]] = [{} for _ in self.slots]
+        self.texts: list[list[str]] = [[] for _ in self.slots]
+        self._ids: list[dict[str, int]] = [{} for _ in self.slots]
+        self._objects: list[dict[int, int]] = [{} for _ in self.slots]
         self._equal: list[dict[tuple[type, Value], int]] = [{} for _ in self.slots]
         self.derived_of: dict[int, dict[Callable[[Any], Any], Derived]] = {}
         """What is read of the values of a slot, by function."""
@@ -103,21 +104,28 @@ class SlotValues:
 
     def intern_value(self, slot: int, value: Value) -> int:
         """Return the id of a value in a slot. Raises NotAValue."""
-        texts = self.texts[slot]
-        last = texts[-1] if texts else ""
+        if self.tells:
+            return self._number_of(slot, value)
         try:
-            text: Text = canonical_text(value) if isinstance(last, str) and len(last) <= LONG else ""
-            if not text or len(text) > LONG:
-                text = self._long[slot].text(value)
+            text = canonical_text(value)
         except TypeError as error:
             raise blamed(error, [(self.slots[slot], value)]) from None
         ids = self._ids[slot]
         found = ids.get(text)
         if found is None:
-            self.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * new_characters(text, last)
+            self.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * len(text)
             found = ids[text] = len(self.values[slot])
             self.values[slot].append(value)
-            texts.append(text)
+            self.texts[slot].append(text)
+        return found
+
+    def _number_of(self, slot: int, value: Value) -> int:
+        """Return the id of an object in a slot, which is kept as long as its id."""
+        found = self._objects[slot].get(id(value))
+        if found is None:
+            self.used += BYTES_PER_VALUE
+            found = self._objects[slot][id(value)] = len(self.values[slot])
+            self.values[slot].append(value)
         return found
 
     def number(self, slot: int, value: Value) -> int:
@@ -151,10 +159,10 @@ class SlotValues:
         """Forget every value: ids that were given before mean nothing any more."""
         for kept in (*self.values, *self.texts):
             kept.clear()
-        self._long = [LongTexts() for _ in self.slots]
-        for ids, equal in zip(self._ids, self._equal, strict=True):
+        for ids, equal, objects in zip(self._ids, self._equal, self._objects, strict=True):
             ids.clear()
             equal.clear()
+            objects.clear()
         self.derived_of.clear()
         self.used = 0
 

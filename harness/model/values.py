@@ -188,7 +188,7 @@ _MAX_REMEMBERED = 30_000_000
 _REMEMBERED_RECORD, _REMEMBERED_CHARACTER = 250, 2
 """Bytes that may be spent on remembering, and an estimate of what a record and each character of its text take."""
 _LONGEST_REMEMBERED = 20_000
-"""Characters; a record that has more is another one each time, and its parts are what is met again (`long_text`)."""
+"""Characters; a record that has more is another one each time, and its parts are what is met again."""
 _WIDE, _LONGEST_OF_TUPLE = 128, 200_000
 """Items from which on a tuple is remembered, as a part of a long sequence; and characters up to which it is."""
 _spent = 0

@@ -7,7 +7,6 @@ from harness.record.history import (
     HistoryFile,
     Recorder,
     header_of,
-    history_of,
     model_of_history,
     open_history,
     read_events,
@@ -21,6 +20,6 @@ from harness.record.trail import Trail, faults_from_json, faults_to_json, read_t
 
 __all__ = [
     "Chosen", "ChosenInput", "Event", "EventRecorder", "History", "HistoryFile", "Recorder", "SpooledChoices",
-    "Trail", "faults_from_json", "faults_to_json", "header_of", "history_of", "model_of_history", "open_history",
+    "Trail", "faults_from_json", "faults_to_json", "header_of", "model_of_history", "open_history",
     "read_events", "read_frame", "read_history", "read_trail", "tour_trail", "trail_of_text", "write_history",
 ]

@@ -5,10 +5,9 @@ docs/reference/formats.md describes the fields. A recorder adds number, virtual 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.model import Effects, Message, Step, canonical_text
-from harness.model.long_text import LongText, Text
 
 INITIAL = "initial"
 """The kind of event 0."""
@@ -20,18 +19,16 @@ class Happening:
     `process` and `action` are None in event 0, whose `writes` are all slots of the initial state.
     """
 
-    __slots__ = ("_effects", "_head", "_step", "action", "is_long", "kind", "known_text", "process", "writes")
+    __slots__ = ("_effects", "_head", "_step", "action", "kind", "known_text", "process", "writes")
 
     def __init__(
-        self, process: str | None, step: Step | None, effects: Effects | None, writes: Mapping[str, Text]
+        self, process: str | None, step: Step | None, effects: Effects | None, writes: Mapping[str, str]
     ) -> None:
         self.process = process
         self.kind = INITIAL if step is None else str(step.kind)
         self.action = None if step is None else step.action
         self.writes = tuple(sorted(writes.items()))
-        """Names of slots and canonical texts of their values, by name."""
-        self.is_long = any([type(value) is LongText for value in writes.values()])
-        """Whether the text of a slot is in parts."""
+        """Names of slots and canonical texts of their values, by name; with `Model.tells`, of what changed of them."""
         self._step = step
         self._effects = effects
         self._head: str | None = None
@@ -50,24 +47,11 @@ class Happening:
 
     @property
     def text(self) -> str:
-        """The inside of the event's JSON object, canonical; it is not kept if it is long."""
+        """The inside of the event's JSON object, canonical."""
         if self.known_text is None:
             slots = ",".join([f"{canonical_text(name)}:{value}" for name, value in self.writes])
-            text = f"{self.head}{{{slots}}}"
-            if self.is_long:
-                return text
-            self.known_text = text
+            self.known_text = f"{self.head}{{{slots}}}"
         return self.known_text
-
-    @property
-    def parts(self) -> Iterator[str]:
-        """The same in parts, which a digest need not join."""
-        before = f"{self.head}{{"
-        for name, value in self.writes:
-            yield f"{before}{canonical_text(name)}:"
-            yield from (value,) if isinstance(value, str) else value.parts
-            before = ","
-        yield "}"
 
     @property
     def turn(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import attrs
 
 from harness.model import Gate, Model, Refusal, Value
+from harness.record.changes import CHANGES
 from harness.record.events import RunEvent
 from harness.record.fields import (
     ANY,
@@ -63,11 +64,6 @@ class Recorder:
         # As `add` does, but without another call: this happens once a step.
         n, at_us, what, failing = event
         head = f'{{"n":{n},' if at_us is None else f'{{"n":{n},"at_us":{at_us},'
-        if what.is_long and not self._keep:
-            for part in (head, *what.parts, failing, "}\n"):
-                self._sha.update(part.encode())
-            self.count += 1
-            return
         line = f"{head}{what.known_text or what.text}{failing}}}"
         self._sha.update(line.encode())
         self._sha.update(b"\n")
@@ -193,13 +189,6 @@ def digest_of(line: str) -> str:
     return hashlib.sha256(line.encode()).hexdigest()
 
 
-def history_of(header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[str, Any], model: Model) -> History:
-    """Return a run just recorded as a history, without a file."""
-    types = {cls.__name__: cls for cls in all_types(model)}
-    events = tuple(event_of(json.loads(line), types) for line in recorder.lines)
-    return History(dict(header), events, _end(recorder, header, verdict), recorder.digest())
-
-
 def read_history(path: Path, model: Model | None = None) -> History:
     """Read a history; with a model, values become the protocol's own classes, else plain maps.
 
@@ -279,7 +268,7 @@ def _events(path: Path, model: Model | None, digest: str) -> Iterator[Event]:
     slots = frozenset(model.initial_states()[0]) if model is not None else None
     texts = each_text(path, "history")
     next(texts)
-    sha, text = hashlib.sha256(), next(texts)
+    sha, text, values = hashlib.sha256(), next(texts), dict[str, Value]()
     for number, following in enumerate(texts):
         line = parse_line(path, "history", number + 2, text)
         try:
@@ -288,11 +277,12 @@ def _events(path: Path, model: Model | None, digest: str) -> Iterator[Event]:
             check_given(line, EVENT_FIELDS)
             if "op" in line:
                 check_fields(line["op"], OP_FIELDS)
-            event = event_of(line, types)
+            event = event_of(line, types, values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refusal(f"{path}, line {number + 2}: not an event of this history ({error})") from None
         if model is not None and slots is not None:
             _check_slots(path, event, model, slots)
+        values.update(event.writes)
         yield event
         sha.update(text.encode() + b"\n")
         text = following
@@ -321,8 +311,8 @@ def _check_slots(path: Path, event: Event, model: Model, slots: frozenset[str]) 
 def all_types(model: Model | None) -> tuple[type, ...]:
     """Return the classes that recorded values of a model may have: the protocol's and the environment's."""
     if model is None:
-        return (Gate,)
-    return (Gate, *model.types, *(each for variable in model.auxiliary for each in variable.types))
+        return (Gate, *CHANGES)
+    return (Gate, *CHANGES, *model.types, *(each for variable in model.auxiliary for each in variable.types))
 
 
 def _kept(event: RunEvent, types: Mapping[str, type]) -> Event:
@@ -331,7 +321,7 @@ def _kept(event: RunEvent, types: Mapping[str, type]) -> Event:
     step, effects = what.step, what.effects
     if step is None or effects is None:
         line = json.loads(f'{{"n":{n},{what.text}{failing}}}')
-        return event_of(line if at_us is None else {**line, "at_us": at_us}, types)
+        return event_of(line if at_us is None else {**line, "at_us": at_us}, types, {})
     head = json.loads(f'{{{what.head}{{}}{failing}}}')
     return Event(
         n, at_us, head["process"], head["kind"], step.action, step.args, step.detail, step.consumed, step.sent,

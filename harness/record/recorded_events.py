@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness.model import Kind, Message, Telling, Value, decode
+from harness.record.changes import CHANGES, changed
 from harness.record.fields import ANY, COUNT, NAMES, OBJECT, TEXT, TEXTS, FieldKind, one_of
 
 EVENT_FIELDS: Mapping[str, FieldKind] = {
@@ -51,10 +52,16 @@ class Event:
         return f"{self.name} {self.detail}" if self.detail else self.name
 
 
-def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
-    """Return the event of a line; `types` names the classes that its values may have, None makes them plain maps."""
+CHANGE_TYPES = {cls.__name__: cls for cls in CHANGES}
+
+
+def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None, before: Mapping[str, Value]) -> Event:
+    """Return the event of a line, given the values of slots before it.
+
+    `types` names the classes that its values may have, None makes them plain maps.
+    """
     def value(data: Any) -> Value:
-        return decode(data, types) if types is not None else decode(_untyped(data), {})
+        return decode(data, types) if types is not None else decode(_untyped(data), CHANGE_TYPES)
 
     def values(name: str) -> tuple[Value, ...]:
         return tuple(value(item) for item in line.get(name, ()))
@@ -71,7 +78,8 @@ def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event
         line["n"], line.get("at_us"), "" if first else line["process"], "initial" if first else line["kind"],
         "Initial predicate" if first else line["action"], tuple(line.get("args", ())), line.get("detail", ""),
         received, values("sent"), values("lost"), values("held"),
-        line.get("op"), {name: value(item) for name, item in slots.items()}, line.get("violated", {}),
+        line.get("op"), {name: changed(before.get(name), value(item)) for name, item in slots.items()},
+        line.get("violated", {}),
         value(line["input"]) if "input" in line else None,
     )
 
@@ -81,5 +89,6 @@ def _untyped(data: Any) -> Any:
     if isinstance(data, list):
         return [_untyped(item) for item in data]
     if isinstance(data, dict):
-        return {("type" if name == "$type" else name): _untyped(item) for name, item in data.items()}
+        is_ours = data.get("$type") in CHANGE_TYPES
+        return {("type" if name == "$type" and not is_ours else name): _untyped(item) for name, item in data.items()}
     return data

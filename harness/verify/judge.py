@@ -16,11 +16,11 @@ import attrs
 from harness.model import Model
 from harness.record import (
     Event,
+    EventRecorder,
     History,
     Recorder,
     Trail,
     header_of,
-    history_of,
     model_of_history,
     open_history,
     read_trail,
@@ -150,10 +150,10 @@ class FileJudge:
         trail = read_trail(path)
         model = trail.build()
         header = header_of(trail, model, "plain")
-        recorder = Recorder()
+        recorder = EventRecorder()
         replayed = self._replayed(trail, header, model, recorder)
-        history = history_of(header, recorder, replayed.verdict, model)
-        judged = self._judge(path, "trail", model, header, history.end, history.events, replayed)
+        history = recorder.history(header, replayed.verdict, model)
+        judged = self._judge(path, "trail", model, header, history.end, history.events, replayed, not model.tells)
         if trail.violates is not None and trail.violates not in {broken.name for broken in judged.broken}:
             said = f"the trail says that it violates {trail.violates}; its replay does not"
             return attrs.evolve(judged, differs=(*judged.differs, said))
@@ -175,9 +175,9 @@ class FileJudge:
 
     def _judge(
         self, path: Path, kind: str, model: Model, header: Mapping[str, Any], end: Mapping[str, Any],
-        events: Iterable[Event], replayed: Replayed | None,
+        events: Iterable[Event], replayed: Replayed | None, asks: bool = True,
     ) -> JudgedFile:
-        scan, clients = Scan(*self._of(header, model), header), Clients(model)
+        scan, clients = Scan(*self._of(header, model), header, asks), Clients(model)
         judged = _judged(scan, clients.seeing(events), path, kind, header, end, replayed)
         return attrs.evolve(judged, isolation=clients.breaches(), left_out=clients.left_out)
 

@@ -53,8 +53,11 @@ class SeenStep:
 class Scan:
     """Looks at the events of one run in their order, the initial one first."""
 
-    def __init__(self, tables: Tables, refiner: Refiner | None, header: Mapping[str, Any]) -> None:
+    def __init__(self, tables: Tables, refiner: Refiner | None, header: Mapping[str, Any], asks: bool = True) -> None:
         self.tables = tables
+        self._asks = asks
+        """Whether processes are asked if they would take the steps so: the steps of a session replayed here are theirs.
+        """
         self.refiner = refiner
         self.steps = -1
         """How many steps there were; the initial event is none."""
@@ -80,7 +83,7 @@ class Scan:
         failing = failing_in(self.tables, after) if after != before else self._failing
         wrong = tuple(wrong_with(self.tables.model, self._values, event))
         departs = None
-        if self.departed is None:
+        if self.departed is None and self._asks:
             departs = (departure(self.tables.model, View(self._values), event) if before is not None
                        else unusual_start(self.tables, after))
         taken = self.refiner.taken(event) if self.refiner is not None else None

@@ -8,7 +8,7 @@ from support.commands.command_line import call
 from support.runs.named_runs import registering
 
 from harness.model import Refusal, System, Tour, find_tour, tours
-from harness.record import Recorder, header_of, history_of, tour_trail
+from harness.record import EventRecorder, Recorder, header_of, tour_trail
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain
@@ -55,9 +55,9 @@ def test_tour_keeps_what_it_promises(name: str) -> None:
 def test_tour_of_correct_behaviour_violates_no_invariant_in_any_state(name: str) -> None:
     """Not only those that are claimed."""
     trail = tour_trail(find_tour(name))
-    model, recorder = trail.build(), Recorder()
+    model, recorder = trail.build(), EventRecorder()
     run = replay_plain(trail, recorder)
-    history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
+    history = recorder.history(header_of(trail, model, "plain"), run.verdict.to_json(), model)
     assert len(history.events) == len(trail.choices) + 1
     assert len(history.header["properties"]) >= len(trail.claims) > 0
     assert not any(event.violated for event in history.events)

@@ -23,10 +23,11 @@ from support.gateway.recorded import Recorded, late_after_abort
 from support.gateway.wire import Producer, inject
 from support.paths import ROOT
 
-from harness.model import Refusal
-from harness.record import Recorder, Trail, read_trail, trail_of_text
+from harness.model import FrozenMap, Refusal, canonical_text
+from harness.record import Recorder, Trail, read_history, read_trail, trail_of_text, write_history
+from harness.record.history import EventRecorder, header_of
 from harness.simulate.states.tables import Tables
-from harness.simulate.trails.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain, replayed_history
 from harness.simulate.trails.shrink import shrink
 from kafka_proto.gateway.inputs import Opened
 
@@ -35,12 +36,9 @@ SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
 
 def replayed(trail: Trail) -> tuple[str, dict[str, Any], Any]:
     """Replay a trail; return the digest, the last state and the verdict."""
-    tables, recorder = Tables(trail.build()), Recorder()
+    tables, recorder = Tables(trail.build()), EventRecorder()
     run = replay_plain(trail, recorder, tables)
-    state: dict[str, Any] = {}
-    for line in recorder.lines:
-        event = json.loads(line)
-        state |= event.get("initial", {}) | event.get("writes", {})
+    *_, state = recorder.history({}, run.verdict.to_json(), tables.model).states()
     return run.digest, state, run.verdict
 
 
@@ -76,8 +74,27 @@ def test_a_recorded_session_of_librdkafka_replays_without_it() -> None:
     _, state, verdict = replayed(trail_of_text(SESSION.name, text))
     assert verdict.ok
     observed = state["observed"]
-    assert observed["counts"] == {"shop": 3}
-    assert [heard["committed"] for heard in observed["heard"]["rest"]] == [True, False, True]
+    assert observed.counts == FrozenMap({"shop": 3})
+    assert [heard.committed for heard in observed.heard] == [True, False, True]
+
+
+def test_a_history_of_a_session_has_what_is_new_of_each_step(tmp_path: Path) -> None:
+    """It is read back as it was, with a model and without one, and grows with the inputs, not with their square."""
+    session = DrawnSession(1, 400)
+    trail, path = session.recording.trail(), tmp_path / "history.jsonl"
+    tables, recorder = Tables(trail.build()), Recorder()
+    run = replay_plain(trail, recorder, tables)
+    write_history(path, header_of(trail, tables.model, "plain"), recorder, run.verdict.to_json())
+    history = read_history(path, tables.model)
+    _, kept = replayed_history(trail)
+    assert [*history.states()] == [*kept.states()]
+    assert history.digest == kept.digest == run.digest
+    *_, last = history.states()
+    *_, plain = read_history(path).states()
+    for slot, value in last.items():
+        assert json.loads(canonical_text(value).replace('"$type"', '"type"')) == json.loads(canonical_text(plain[slot]))
+    half = sum(map(len, recorder.lines[: len(recorder.lines) // 2]))
+    assert sum(map(len, recorder.lines)) < 3 * half
 
 
 @pytest.mark.parametrize("brokers", [1, 12])

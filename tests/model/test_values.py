@@ -8,7 +8,6 @@ import subprocess
 import sys
 from enum import StrEnum
 from typing import Any
-from unittest.mock import patch
 
 import attrs
 import pytest
@@ -24,10 +23,8 @@ from harness.model import (
     canonical_text,
     decode,
     encode,
-    long_text,
 )
-from harness.model import values as values_module
-from harness.model.long_text import LongTexts, new_characters
+from harness.record.changes import CHANGES, SAME, ChangedRecord, ChangedTuple, change, changed
 
 
 class Colour(StrEnum):
@@ -147,27 +144,40 @@ def test_canonical_text_is_the_sorted_compact_json_of_the_encoding(value: Any) -
     assert canonical_text(value) == canonical_text(value) == expected
 
 
-@given(values)
-def test_a_text_in_parts_is_the_canonical_text_and_depends_on_the_value_alone(value: Any) -> None:
-    """Joined, the parts are the text; where they begin does not depend on what was written before."""
-    again = decode(encode(value), TYPES)
-    with patch.object(long_text, "LONG", 10), patch.object(long_text, "SHORT", 3):
-        values_module._REMEMBERED.clear()
-        texts = LongTexts()
-        text = texts.text(value)
-        assert text == texts.text(value) == texts.text(again) == LongTexts().text(again)
-    assert str(text) == canonical_text(value)
-    assert len(text) == len(str(text)) == new_characters(text, "")
-    assert isinstance(text, str) or new_characters(text, text) == 0
+@given(values, values)
+def test_a_change_makes_the_next_value_of_the_one_before_and_depends_on_both_alone(one: Any, other: Any) -> None:
+    """Values that share parts, and ones that do not, with every type; a change survives its journey as text."""
+    types = {**TYPES, **{cls.__name__: cls for cls in CHANGES}}
+    for before, after in ((one, other), ((one, other), (one, other, one)), (Leaf(one, other), Leaf(one, one)),
+                          (FrozenMap({0: one, "x": other}), FrozenMap({"x": other, "y": one})), ((one, one), (one,)),
+                          ((other, one, other), (other, other, other)), (Other((one,)), Other((one, other)))):
+        told = change(before, after)
+        copies = [decode(encode(value), TYPES) for value in (before, after)]
+        assert canonical_text(told) == canonical_text(change(*copies))
+        again = decode(json.loads(canonical_text(told)), types)
+        assert typed(changed(before, told)) == typed(changed(copies[0], again)) == typed(after)
+        assert (told is SAME) == (typed(before) == typed(after))
 
 
-def test_what_is_long_and_stays_is_not_written_again() -> None:
-    """The text of the next value has the same objects as parts: a long session keeps one copy of what came."""
-    texts, kept = LongTexts(), Leaf(b"x" * 30_000)
-    one, other = texts.text((kept,)), texts.text((kept, Leaf(1)))
-    assert not isinstance(one, str) and not isinstance(other, str)
-    shared = [part for part in other.parts if any(part is known for known in one.parts)]
-    assert sum(map(len, shared)) > 40_000 and str(other) == canonical_text((kept, Leaf(1)))
+def test_what_is_long_and_stays_is_not_in_a_change() -> None:
+    """Of a record whose long fields grow a little only that is said; members of an enumeration stay such."""
+    long = FrozenMap({n: Leaf(n) for n in range(1_000)})
+    before = Leaf((b"x" * 30_000, *range(1_000)), long)
+    after = Leaf((*before.value, 7), long.set(5, Leaf(0)).without(9))
+    told = change(before, after)
+    assert changed(before, told) == after and len(canonical_text(told)) < 300
+    red = Painted(Colour.RED, (Colour.RED,))
+    known = changed(Painted(None, ()), decode(json.loads(canonical_text(change(Painted(None, ()), red))), {
+        cls.__name__: cls for cls in CHANGES}))
+    assert known == red and type(known.one) is type(known.several[0]) is Colour
+
+
+@pytest.mark.parametrize("before", [None, 3, Leaf(1), FrozenMap({"other": 1})])
+def test_a_change_of_another_value_is_refused(before: Any) -> None:
+    """A damaged history says so."""
+    for told in (ChangedRecord(FrozenMap({"nothing": ChangedTuple(0, 1, (2,))})), ChangedTuple(0, 1, (2,))):
+        with pytest.raises(ValueError, match="does not fit the value before it"):
+            changed(before, told)
 
 
 @given(values)

@@ -22,7 +22,7 @@ from support.searches.plain_search import search
 
 from harness.model import NO_FAULTS, FrozenMap, Message, Model, Refusal, absent_if_none, find_model, model_specs
 from harness.model.module import module_of
-from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
+from harness.record import Chosen, EventRecorder, History, Trail, header_of
 from harness.record.tla_values import tla_encode
 from harness.render import tla
 from harness.render.tla import tla_text
@@ -59,9 +59,9 @@ def trail_of(model: Model, *labels: str, **more: Any) -> Trail:
 def recorded(trail: Trail, history_variables: bool = False) -> tuple[History, Model]:
     """Replay a trail, with the model's history variables if asked."""
     model = find_model(trail.model).make(trail.sizes, trail.settings, history_variables=history_variables)
-    recorder = Recorder()
+    recorder = EventRecorder()
     run = replay_plain(trail, recorder, Tables(model))
-    return history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model), model
+    return recorder.history(header_of(trail, model, "plain"), run.verdict.to_json(), model), model
 
 
 @pytest.mark.parametrize("name", GOLDEN)

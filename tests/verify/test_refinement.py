@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -10,7 +11,7 @@ import pytest
 from support.toys import toy_refinement as toy
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Value, View, find_model
-from harness.record import Recorder, header_of, history_of
+from harness.record import Recorder, header_of, read_history, write_history
 from harness.simulate.runs.plan import Plan
 from harness.simulate.runs.session import Session, run_plain
 from harness.simulate.states.nodes import Option
@@ -215,14 +216,15 @@ def test_action_of_the_spec_may_be_kept_to_some_actions_of_the_actors() -> None:
     assert follow(anywhere, labels).extensions == {"Forget": 1}
 
 
-def test_recorded_events_are_judged_as_the_run_was() -> None:
+def test_recorded_events_are_judged_as_the_run_was(tmp_path: Path) -> None:
     """A run read back from its events comes to the same as in the process that made it."""
-    built = model()
+    built, path = model(), tmp_path / "run.history.jsonl"
     tables, refiner, reader = Tables(built), Refiner(built), Refiner(built)
     for seed in range(30):
         recorder = Recorder()
         run = run_plain(tables, PLAN, RandomStrategy(seed), recorder)
-        history = history_of(header_of(run.trail, built, "plain"), recorder, run.verdict.to_json(), built)
+        write_history(path, header_of(run.trail, built, "plain"), recorder, run.verdict.to_json())
+        history = read_history(path, built)
         again, refined = refiner.simulate(PLAN, RandomStrategy(seed))
         assert again.trail == run.trail
         assert reader.check(history) == refined == reader.check(history.events)

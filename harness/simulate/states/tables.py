@@ -29,6 +29,7 @@ from harness.model import (
     canonical_text,
     unknown,
 )
+from harness.record.changes import change
 from harness.record.choices import ChosenInput
 from harness.record.events import Happening
 from harness.record.history import all_types
@@ -58,7 +59,7 @@ class Tables(SlotValues):
 
     def __init__(self, model: Model, guards: Guards | None = None, budget: int = BUDGET) -> None:
         starts = model.initial_states()
-        super().__init__(tuple(starts[0]))
+        super().__init__(tuple(starts[0]), model.tells)
         self.model = model
         self.guards = guards
         """Where given: the collector of the guards that processes evaluate when they are asked for their steps."""
@@ -143,7 +144,7 @@ class Tables(SlotValues):
             said = f"{model.name} has no process {came.process!r} that could be given something"
             raise Refusal(unknown(said, came.process, known, "its processes are"))
         value = came.decoded({cls.__name__: cls for cls in all_types(model)})
-        self.used += BYTES_PER_OPTION + len(came.text)
+        self.used += BYTES_PER_OPTION + 2 * len(came.text)  # an event has it, too
         return ReadMemo(self, self._watched(lambda view: self._options(model.input_choices(process, view, value))))
 
     @property
@@ -200,7 +201,9 @@ class Tables(SlotValues):
 
     def starts_in(self, state: tuple[int, ...]) -> bool:
         """Say whether a state, given as ids, is an initial one."""
-        return state in self._starts
+        if not self.tells:
+            return state in self._starts
+        return any(dict(IdView(self, state)) == dict(IdView(self, start)) for start in self._starts)
 
     def checked(
         self, state: tuple[int, ...], before: list[Leaf] | None = None, written: int = 0
@@ -345,18 +348,24 @@ class Tables(SlotValues):
         option = node.options[n]
         edge = option.edge(node.state)
         if edge.happening is None:
-            writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
+            writes = {self.slots[slot]: self._written(slot, value, node) for slot, value in edge.writes}
             edge.happening = Happening(option.process, option.choice.step, edge.effects, writes)
-            self.used += BYTES_PER_HAPPENING + sum(len(text) for text in writes.values() if isinstance(text, str))
+            self.used += BYTES_PER_HAPPENING + 2 * sum(map(len, writes.values()))
         node.happenings[n] = edge.happening
         return edge.happening
+
+    def _written(self, slot: int, value: int, before: Node | None = None) -> str:
+        """Return how a history writes a value: what grows as its change from the one before."""
+        if not self.tells:
+            return self.texts[slot][value]
+        now = self.values[slot][value]
+        return canonical_text(now if before is None else change(self.values[slot][before.state[slot]], now))
 
     def beginning(self, node: Node) -> Happening:
         """Return the first event of a history: every slot of an initial state."""
         known = self._initial.get(node.state)
         if known is None:
-            texts = zip(self.slots, self.texts, node.state, strict=True)
-            writes = {name: slot[value] for name, slot, value in texts}
+            writes = {name: self._written(slot, node.state[slot]) for slot, name in enumerate(self.slots)}
             known = self._initial[node.state] = Happening(None, None, None, writes)
         return known
 

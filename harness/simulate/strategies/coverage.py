@@ -172,7 +172,7 @@ class Coverage:
         if found is None:
             if len(self._keys) >= MOST_KEYS:
                 self._keys.clear()
-            found = self._keys[state] = _digest(str(self.tables.texts[slot][value]) for slot, value in enumerate(state))
+            found = self._keys[state] = _digest(self.tables.texts[slot][value] for slot, value in enumerate(state))
         return found, ghost
 
     def _forget(self) -> None:

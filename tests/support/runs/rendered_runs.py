@@ -9,7 +9,7 @@ from functools import cache
 import attrs
 
 from harness import model as m
-from harness.record import History, Recorder, header_of, history_of
+from harness.record import EventRecorder, History, header_of
 from harness.render import render
 from harness.render.timeline import Timeline, timeline_of
 from harness.simulate.runs.plan import Plan
@@ -86,10 +86,9 @@ class Case:
 
 
 def record(model: m.Model, plan: Plan, seed: int, tables: Tables) -> Case:
-    run = run_plain(tables, plan, RandomStrategy(seed), Recorder())
-    assert run.recorder is not None
-    header = header_of(run.trail, model, "plain")
-    return Case(model, run, history_of(header, run.recorder, run.verdict.to_json(), model))
+    recorder = EventRecorder(keep=True)
+    run = run_plain(tables, plan, RandomStrategy(seed), recorder)
+    return Case(model, run, recorder.history(header_of(run.trail, model, "plain"), run.verdict.to_json(), model))
 
 
 def search(model: m.Model, plan: Plan, *, fails: bool = False, acts: frozenset[str] = frozenset()) -> Case:
