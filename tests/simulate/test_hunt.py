@@ -19,7 +19,7 @@ from harness.cli import commands
 from harness.memo.interning import IdView
 from harness.model import Checked, FrozenMap, canonical_text
 from harness.record import read_trail
-from harness.record.search_results import code_digest
+from harness.record.search_results import Searched, code_digest
 from harness.simulate.hunting import hunt
 from harness.simulate.hunting.hunt import BRIEF, FIRST, HELD, SILENCE, Hunt, chosen_scenarios
 from harness.simulate.hunting.rows import ScoreboardRow
@@ -45,6 +45,12 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRow]:
     chosen, out = chosen_scenarios(CHOSEN), tmp_path_factory.mktemp("out")
     hunting = Hunt(chosen, out, RUNS, processes=0, hold=held, strategies=EACH)
     return {row.scenario: row for row in hunting.run()}
+
+
+@pytest.fixture
+def edited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search that is kept is of the code as it is."""
+    monkeypatch.setattr(Searched, "is_of_this_code", False)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +85,7 @@ def test_twin_is_silent_over_twenty_times_the_runs_that_found_the_flaw(
 
 
 @pytest.mark.parametrize("name", ["s3-wiped-metadata", "s4-copied-tail"])
+@pytest.mark.usefixtures("edited")
 def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str, tmp_path: Path) -> None:
     """In any hunt, all strategies together; the row says how often, by what finding took in the flawed scenario."""
     flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0, strategies=EACH).run()
@@ -89,6 +96,7 @@ def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str
 
 
 @pytest.mark.parametrize("name", ["s2-stuck-replica", "s4-copied-tail"])
+@pytest.mark.usefixtures("edited")
 def test_hunt_makes_one_series_of_runs_up_to_the_violation(name: str, tmp_path: Path) -> None:
     """By default, under the portfolio; the repaired twin gets as many as three strategies would give it."""
     flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0, hold=held).run()
@@ -104,6 +112,19 @@ def test_hunt_makes_one_series_of_runs_up_to_the_violation(name: str, tmp_path: 
     assert lines[1].split()[:5] == ["ok", name, str(flawed.runs), "portfolio", str(flawed.runs)]
 
 
+@pytest.mark.parametrize("name", ["s2-stuck-replica", "s4-copied-tail"])
+def test_twin_that_a_search_of_this_code_covered_gets_the_runs_that_follow_its_spec(name: str, tmp_path: Path) -> None:
+    """Nothing is left to be found there, so that these are enough, but for a hunt that is thorough, or told how many.
+    """
+    chosen = chosen_scenarios([name])
+    flawed, twin = Hunt(chosen, tmp_path, processes=0, hold=held).run()
+    assert flawed.as_expected and twin.as_expected and twin.is_covered
+    assert (twin.runs, twin.held, twin.runs_needed) == (HELD, HELD if twin.spec else 0, 0)
+    assert Hunt(chosen, tmp_path, 70, processes=0).run()[1].runs == 70
+    assert Hunt(chosen, tmp_path, processes=0, thorough=True).run()[1].runs >= SILENCE * flawed.runs
+
+
+@pytest.mark.usefixtures("edited")
 @pytest.mark.parametrize("first", [1, 300])
 def test_what_the_portfolio_misses_all_others_look_for(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

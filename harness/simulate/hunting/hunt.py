@@ -1,10 +1,10 @@
 """The hunt: runs of every scenario, failures found, shrunk and written down, a scoreboard at the end.
 
 A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when no run fails, of so many
-that they would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt); any other scenario when no
-claim fails and its witnesses are reached. An exception in protocol code and, where a model names a spec, a step that is
-none of the spec's are findings like a violation. Runs are spread over processes; what is done when the hunt is
-interrupted is kept.
+that they would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt), or of fewer after a
+complete search of this code; any other scenario when no claim fails and its witnesses are reached. An exception in
+protocol code and, where a model names a spec, a step that is none of the spec's are findings like a violation. Runs are
+spread over processes; what is done when the hunt is interrupted is kept.
 """
 
 from __future__ import annotations
@@ -241,9 +241,12 @@ class Hunt:
         """Return how many runs of a repaired twin must find no violation under each strategy.
 
         In a thorough hunt, `SILENCE` times as many as each strategy took to find the flaw. Else its share, and as many
-        more of the strategy that finds the flaw with the least work as it takes to be due `BRIEF` times.
+        more of the strategy that finds the flaw with the least work as it takes to be due `BRIEF` times; but where a
+        search of this code covered the twin, only those that are checked against the spec: there is nothing to find.
         """
         runs = {name: self._share(twin, name) for name in self.strategies}
+        if self._is_proved(twin):
+            return runs if self.runs is not None else {name: min(share, HELD) for name, share in runs.items()}
         found = self._found_at(twin)
         if self.thorough:
             return {name: max(runs.get(name, 0), SILENCE * found.get(name, 0)) for name in {**runs, **found}}
@@ -252,6 +255,9 @@ class Hunt:
             best = min(found, key=lambda name: found[name] * (GUIDED if name == "guided" else 1))
             runs[best] = runs.get(best, 0) + ceil((BRIEF - due) * found[best])
         return runs
+
+    def _is_proved(self, scenario: Scenario) -> bool:
+        return not self.thorough and bool(searched_before(scenario)["is_covered"])
 
     def _found_at(self, twin: Scenario) -> dict[str, int]:
         """Return how many runs each strategy took, at most, to find a flaw that a repaired twin lacks."""
@@ -274,7 +280,7 @@ class Hunt:
         cpu = sum(t.cpu_seconds for t in tried) + finished.cpu_seconds + self._topped.get(scenario.name, 0)
         row = ScoreboardRow(
             scenario.name, scenario.title, scenario.expected, False, None, None, tried, missing=missing,
-            runs_needed=min((self._times * at for at in found.values()), default=0),
+            runs_needed=0 if self._is_proved(scenario) else min((self._times * at for at in found.values()), default=0),
             flawed=next((s.name for s in self._flawed(scenario)), None),
             due=sum(t.runs / found[t.strategy] for t in tried if t.strategy in found) if found else None,
             cpu_seconds=cpu, in_turn=self.in_turn, ahead=finished.ahead, **searched_before(scenario),
@@ -293,7 +299,8 @@ class Hunt:
 
         What a search found besides counts in free mode only: a search takes steps in orders that no time allows.
         """
-        enough = row.due is None or row.due >= self._times or any(t.exhausted for t in row.tried)
+        enough = (row.due is None or row.due >= self._times or any(t.exhausted for t in row.tried)
+                  or (row.is_covered and not self.thorough))
         bad = mode == "free" and row.ahead is not None and row.ahead.is_bad
         return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough and not bad)
 
