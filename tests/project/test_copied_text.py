@@ -27,6 +27,9 @@ SIGNS: Mapping[str, str] = {
     "a formula about steps": r"\[\]\[\w+\]_\w",
 }
 """What a line of TLA+ has, written plainly or in a string of Python, and what the line is then said to be."""
+NEEDED = ("\\", " ==", "|->", "[][", "UNCHANGED", "EXCEPT !", "MODULE", "EXTENDS", "INSTANCE ", "VARIABLE",
+          "CONSTANT")
+"""A line with a sign has one of these, which are found sooner."""
 OURS = {
     "harness/render/tla.py": "writes runs as modules of states: the frame of such a module",
     "kafka_proto/transactions/tla_modules.py": "invariants of our own, in terms of the modules, for exported runs",
@@ -80,6 +83,8 @@ def text_of(path: Path) -> str:
 
 def signs(line: str) -> list[str]:
     """Return what of TLA+ a line has."""
+    if not any(part in line for part in NEEDED):
+        return []
     return [what for what, pattern in SIGNS.items() if re.search(pattern, line)]
 
 
