@@ -5,7 +5,7 @@ docs/reference/formats.md describes the fields. A recorder adds number, virtual 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.model import Effects, Message, Step, canonical_text
 
@@ -19,7 +19,7 @@ class Happening:
     `process` and `action` are None in event 0, whose `writes` are all slots of the initial state.
     """
 
-    __slots__ = ("_effects", "_head", "_step", "action", "kind", "known_text", "process", "writes")
+    __slots__ = ("_effects", "_head", "_step", "_writes", "action", "kind", "known_text", "process")
 
     def __init__(
         self, process: str | None, step: Step | None, effects: Effects | None, writes: Mapping[str, str]
@@ -27,8 +27,7 @@ class Happening:
         self.process = process
         self.kind = INITIAL if step is None else str(step.kind)
         self.action = None if step is None else step.action
-        self.writes = tuple(sorted(writes.items()))
-        """Names of slots and canonical texts of their values, by name; with `Model.tells`, of what changed of them."""
+        self._writes = tuple(sorted(writes.items()))
         self._step = step
         self._effects = effects
         self._head: str | None = None
@@ -46,12 +45,20 @@ class Happening:
         return self._effects
 
     @property
+    def writes(self) -> Sequence[tuple[str, str]]:
+        """Names of slots and canonical texts of their values, by name."""
+        return self._writes
+
+    @property
     def text(self) -> str:
         """The inside of the event's JSON object, canonical."""
         if self.known_text is None:
-            slots = ",".join([f"{canonical_text(name)}:{value}" for name, value in self.writes])
-            self.known_text = f"{self.head}{{{slots}}}"
+            self.known_text = self._whole()
         return self.known_text
+
+    def _whole(self) -> str:
+        slots = ",".join([f"{canonical_text(name)}:{value}" for name, value in self.writes])
+        return f"{self.head}{{{slots}}}"
 
     @property
     def turn(self) -> str:
@@ -83,9 +90,36 @@ class Happening:
         if effects is not None and effects.held:
             said.append(f'"held":{_messages(effects.held)}')
         if step.op is not None:
-            said.append(f'"op":{_op(step)}')
+            said.append(f'"op":{op_text(step)}')
         said.append('"writes":')
         return ",".join(said)
+
+
+class LongHappening(Happening):
+    """One whose texts would fill memory, as those of `Model.tells`: they are formed again whenever one is asked for.
+
+    What it writes is what has changed of each slot, see `changes`.
+    """
+
+    __slots__ = ("_write",)
+
+    def __init__(
+        self, process: str | None, step: Step | None, effects: Effects | None, write: Callable[[], Mapping[str, str]]
+    ) -> None:
+        super().__init__(process, step, effects, {})
+        self._write = write
+
+    @property
+    def writes(self) -> Sequence[tuple[str, str]]:
+        return tuple(sorted(self._write().items()))
+
+    @property
+    def text(self) -> str:
+        return self._whole()
+
+    @property
+    def head(self) -> str:
+        return '"initial":' if self._step is None else self._said(self._step)
 
 
 RunEvent = tuple[int, int | None, Happening, str]
@@ -96,7 +130,8 @@ def _messages(messages: Sequence[Message]) -> str:
     return "[" + ",".join([canonical_text(message) for message in messages]) + "]"
 
 
-def _op(step: Step) -> str:
+def op_text(step: Step) -> str:
+    """Return a step's part in a client's operation as canonical text."""
     op = step.op
     assert op is not None
     value = canonical_text(op.value)

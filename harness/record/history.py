@@ -17,7 +17,7 @@ import attrs
 
 from harness.model import Gate, Model, Refusal, Value
 from harness.record.changes import CHANGES
-from harness.record.events import RunEvent
+from harness.record.events import RunEvent, op_text
 from harness.record.fields import (
     ANY,
     COUNT,
@@ -322,9 +322,10 @@ def _kept(event: RunEvent, types: Mapping[str, type]) -> Event:
     if step is None or effects is None:
         line = json.loads(f'{{"n":{n},{what.text}{failing}}}')
         return event_of(line if at_us is None else {**line, "at_us": at_us}, types, {})
-    head = json.loads(f'{{{what.head}{{}}{failing}}}')
+    op = None if step.op is None else json.loads(op_text(step))
+    violated = json.loads(f"{{{failing[1:]}}}")["violated"] if failing else {}
     return Event(
-        n, at_us, head["process"], head["kind"], step.action, step.args, step.detail, step.consumed, step.sent,
-        effects.lost, effects.held, head.get("op"), dict(effects.writes), head.get("violated", {}),
+        n, at_us, str(what.process), what.kind, step.action, step.args, step.detail, step.consumed, step.sent,
+        effects.lost, effects.held, op, dict(effects.writes), violated,
         None if step.input is None else step.input.value, step.told,
     )

@@ -31,7 +31,7 @@ from harness.model import (
 )
 from harness.record.changes import change
 from harness.record.choices import ChosenInput
-from harness.record.events import Happening
+from harness.record.events import Happening, LongHappening
 from harness.record.history import all_types
 from harness.simulate.states.guards import Guards
 from harness.simulate.states.nodes import Edge, Node, Option, Questions
@@ -144,7 +144,7 @@ class Tables(SlotValues):
             said = f"{model.name} has no process {came.process!r} that could be given something"
             raise Refusal(unknown(said, came.process, known, "its processes are"))
         value = came.decoded({cls.__name__: cls for cls in all_types(model)})
-        self.used += BYTES_PER_OPTION + 2 * len(came.text)  # an event has it, too
+        self.used += BYTES_PER_OPTION + len(came.text)
         return ReadMemo(self, self._watched(lambda view: self._options(model.input_choices(process, view, value))))
 
     @property
@@ -348,24 +348,27 @@ class Tables(SlotValues):
         option = node.options[n]
         edge = option.edge(node.state)
         if edge.happening is None:
-            writes = {self.slots[slot]: self._written(slot, value, node) for slot, value in edge.writes}
-            edge.happening = Happening(option.process, option.choice.step, edge.effects, writes)
-            self.used += BYTES_PER_HAPPENING + 2 * sum(map(len, writes.values()))
+            edge.happening = self._happened(option, edge, node)
         node.happenings[n] = edge.happening
         return edge.happening
 
-    def _written(self, slot: int, value: int, before: Node | None = None) -> str:
-        """Return how a history writes a value: what grows as its change from the one before."""
-        if not self.tells:
-            return self.texts[slot][value]
-        now = self.values[slot][value]
-        return canonical_text(now if before is None else change(self.values[slot][before.state[slot]], now))
+    def _happened(self, option: Option, edge: Edge, node: Node) -> Happening:
+        self.used += BYTES_PER_HAPPENING
+        about = option.process, option.choice.step, edge.effects
+        if self.tells:
+            pairs = [(self.slots[slot], self.values[slot][node.state[slot]], self.values[slot][value])
+                     for slot, value in edge.writes]
+            return LongHappening(*about, lambda: {
+                name: canonical_text(change(before, after)) for name, before, after in pairs})
+        writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
+        self.used += sum(map(len, writes.values()))
+        return Happening(*about, writes)
 
     def beginning(self, node: Node) -> Happening:
         """Return the first event of a history: every slot of an initial state."""
         known = self._initial.get(node.state)
         if known is None:
-            writes = {name: self._written(slot, node.state[slot]) for slot, name in enumerate(self.slots)}
+            writes = {name: canonical_text(self.value(node, name)) for name in self.slots}
             known = self._initial[node.state] = Happening(None, None, None, writes)
         return known
 
