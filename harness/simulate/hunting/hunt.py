@@ -37,6 +37,7 @@ from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import DEFAULT, NAMES
+from harness.simulate.strategies.portfolio import WAYS
 from harness.simulate.strategies.strategy import Strategy
 from harness.simulate.trails.replay import replay_plain
 
@@ -47,8 +48,6 @@ PART, LEAST = 4, 20
 """A row that is expected to have no violation gets this part of its scenario's runs, at least so many."""
 GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
 """A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
-WAYS = 3
-"""The portfolio stands for as many strategies: it gets so many times the runs of one."""
 FIRST = 300
 """The portfolio's runs of a flawed scenario; what it misses, all other strategies look for."""
 HELD, HELD_THOROUGH = 60, 1_200
@@ -231,8 +230,8 @@ class Hunt:
         brief = not self.thorough and not whole
         few = scenario.expected is None and brief
         runs = max(scenario.runs // PART, min(scenario.runs, LEAST)) if few else scenario.runs
-        if strategy == "portfolio":
-            return FIRST if scenario.expected is not None else WAYS * runs
+        if strategy == "portfolio":  # it stands for as many strategies
+            return FIRST if scenario.expected is not None else len(WAYS) * runs
         if strategy != "guided":
             return -(-runs // 2) if brief and not few and strategy != "random" else runs
         return max(runs // GUIDED, min(runs, FEWEST_SILENT if few else FEWEST))
