@@ -108,7 +108,7 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
         group={"replay": partial(replay, by_record=False)},
     ),
     "completes-twice": BrokerChange(
-        "Complete* is appended twice, the second time at any later moment (KAFKA-10080, before 2.5.1)",
+        "Complete* is appended twice, the second time at any later moment (KAFKA-10080: since KAFKA-9777, before 2.6)",
         {"completes_twice": True},
     ),
     "answers-first": BrokerChange(
