@@ -25,6 +25,8 @@ from kafka_proto.gateway.observed import (
     Observed,
     Phase,
     Reading,
+    number_of,
+    produced,
     producer_of,
 )
 from kafka_proto.gateway.records import BatchHeader, read_header, split
@@ -53,11 +55,12 @@ def violated(seen: Observed, name: str, reason: str | None) -> Observed:
 
 
 def _produced(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
+    sent = {partition_name(topic, index): data for topic, index, data in produced(request.message)}
     for topic in response["responses"]:
         for partition in topic["partition_responses"]:
             if partition["error_code"] == 0 and request.message["acks"] == ALL:
                 name = partition_name(topic["name"], partition["index"])
-                heard = AcknowledgedBatch(name, partition["base_offset"], transaction)
+                heard = AcknowledgedBatch(name, partition["base_offset"], transaction, number_of(sent.get(name)))
                 seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(heard))
             seen = _fenced(seen, request, partition["error_code"], entries)
     return seen

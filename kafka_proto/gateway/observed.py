@@ -68,6 +68,8 @@ class AcknowledgedBatch:
     partition: str
     offset: int
     transaction: str
+    number: tuple[int, int, int] | None = attrs.field(default=None, metadata=absent_if_none())
+    """Producer id, epoch and first sequence, where its producer is idempotent: no other batch has them."""
 
     def __str__(self) -> str:
         return f"offset {self.offset}"
@@ -170,6 +172,14 @@ def produced(message: Any) -> Iterator[tuple[str, int, bytes | None]]:
     for topic in message["topic_data"]:
         for partition in topic["partition_data"]:
             yield topic["name"], partition["index"], partition["records"]
+
+
+def number_of(data: bytes | None) -> tuple[int, int, int] | None:
+    """Return producer id, epoch and sequence of the first batch; None if its producer is not idempotent."""
+    header = header_of(data)
+    if header is None or header.producer_id < 0 or header.base_sequence < 0:
+        return None
+    return header.producer_id, header.producer_epoch, header.base_sequence
 
 
 def header_of(data: bytes | None) -> Any:

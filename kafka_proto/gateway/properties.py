@@ -124,9 +124,17 @@ def _is_numbered(batch: RecordBatch) -> bool:
     return batch.marker is None and batch.producer_id >= 0 and batch.base_sequence >= 0
 
 
-def _note_furthest(_: str, acknowledged: Iterable[AcknowledgedBatch], furthest: dict[str, int]) -> None:
+Furthest = dict[str, tuple[AcknowledgedBatch, ...]]
+"""By partition, the batches that were acknowledged at the largest offset: one, unless something is wrong."""
+
+
+def _note_furthest(_: str, acknowledged: Iterable[AcknowledgedBatch], furthest: Furthest) -> None:
     for each in acknowledged:
-        furthest[each.partition] = max(furthest.get(each.partition, -1), each.offset)
+        known = furthest.get(each.partition, ())
+        if not known or known[0].offset < each.offset:
+            furthest[each.partition] = (each,)
+        elif known[0].offset == each.offset and each.number not in {other.number for other in known}:
+            furthest[each.partition] = (*known, each)
 
 
 def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets]) -> None:
@@ -134,7 +142,7 @@ def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets])
 
 
 NUMBERS: Grown[RecordBatch, Numbers, str] = Grown(lambda gone: Numbers({}, gone), _note_numbers)
-FURTHEST: Grown[AcknowledgedBatch, dict[str, int], None] = Grown(lambda _: {}, _note_furthest)
+FURTHEST: Grown[AcknowledgedBatch, Furthest, None] = Grown(lambda _: {}, _note_furthest)
 EPOCHS: Grown[RecordBatch, Epochs, str] = Grown(_epochs, _note_epochs)
 COMMITTED: Grown[RecordBatch, CommittedOffsets, None] = Grown(
     lambda _: CommittedOffsets(), lambda _, new, known: known.note(new))
@@ -146,15 +154,24 @@ def _gone(seen: Observed, name: str) -> PartitionLog | None:
 
 
 def once(seen: Observed, brokers: Brokers) -> Reason:
-    """P6, of the batches of idempotent producers, and of whatever was acknowledged."""
+    """P6, of the batches of idempotent producers, and of whatever was acknowledged.
+
+    Of those that are acknowledged the last one is looked up in each state: no other one may be at its offset.
+    """
     furthest, _ = FURTHEST.noted("", seen.acknowledged)
 
     def reasons(name: str, log: PartitionLog) -> Iterator[Reason]:
-        yield NUMBERS.noted(name, log.batches, seed=_gone(seen, name))[1]
-        if furthest.get(name, -1) >= log.log_end_offset:
+        gone = _gone(seen, name)
+        numbers, reason = NUMBERS.noted(name, log.batches, seed=gone)
+        yield reason
+        last = furthest.get(name, ())
+        if last and last[0].offset >= log.log_end_offset:
             acknowledged = (((each, None),) for each in seen.acknowledged if each.partition == name)
             yield guarantees.as_acknowledged(
                 name, acknowledged, lambda each: each.offset if each.offset < log.log_end_offset else None)
+        elif last and last[0].offset >= max(log.log_start_offset, 0 if gone is None else gone.log_end_offset):
+            numbered = (((BatchNumber(*each.number), each.offset),) for each in last if each.number is not None)
+            yield guarantees.as_acknowledged(name, numbered, numbers.known.get)
 
     return guarantees.first(reason for name, log in brokers.logs.items() for reason in reasons(name, log))
 

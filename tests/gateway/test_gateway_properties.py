@@ -202,6 +202,25 @@ def test_what_a_deleted_topic_had_is_forgotten() -> None:
     assert problems(without(seen, {"t-1"}), attrs.evolve(brokers, logs=brokers.logs.without("t-1"))) == {}
 
 
+@pytest.mark.parametrize(("others", "wrong"), [
+    ((), None), ((AcknowledgedBatch("t-0", 0, "app#1", (7, 0, 0)),), None),
+    ((AcknowledgedBatch("t-0", 0, "app#1", (7, 0, 5)),), "the batch with sequence 5 of producer id 7, epoch 0, was"),
+    ((AcknowledgedBatch("t-0", 1, "app#1", (8, 0, 0)),), "the batch with sequence 0 of producer id 8, epoch 0, was"),
+])
+def test_another_batch_in_the_place_of_an_acknowledged_one_is_a_loss(
+    others: tuple[AcknowledgedBatch, ...], wrong: str | None
+) -> None:
+    """The furthest one is looked up by its number: also one of two that were told the same offset."""
+    made = replicated(data("app#1"), marker(COMMIT, "app#1"))
+    mine = AcknowledgedBatch("t-0", 0, "app#1", (7, 0, 0))
+    found = problems(*history({"t-0": made}, acknowledged=(mine, *others)))
+    assert list(found) == ([] if wrong is None else ["AcknowledgedOnce"])
+    assert wrong is None or found["AcknowledgedOnce"].startswith(wrong)
+    deleted: Any = attrs.evolve(made, batches=chunks(()), log_start_offset=2)
+    seen, brokers = history({"t-0": made}, acknowledged=(mine, *others))
+    assert problems(seen, attrs.evolve(brokers, logs=FrozenMap({"t-0": deleted}))) == {}
+
+
 def test_a_transaction_whose_first_batches_were_deleted_is_open_still() -> None:
     """Its producer's epoch says whose it is."""
     whole = replicated(data("app#1"))

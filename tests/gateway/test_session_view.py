@@ -25,6 +25,7 @@ from harness.simulate.trails.replay import replay_plain, replayed_history
 from harness.verify.isolation.anomalies import Breach
 from harness.verify.isolation.clients import judged
 from kafka_proto.gateway import offer
+from kafka_proto.gateway import properties as session_properties
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.inputs import Arrived, Ended, Injected
@@ -120,7 +121,7 @@ def test_an_acknowledged_record_is_lost_with_the_disk(acks: int, slow: bool, exp
 
 
 def test_another_record_where_an_acknowledged_one_was_is_seen() -> None:
-    """The log is as long as before: no property of states compares what was written there."""
+    """The log is as long as before, and has a batch with another number there: clients and P6 see it alike."""
     clients = Recorded()
     writer, other = Writer(clients), Writer(clients)
     writer.write()
@@ -128,7 +129,7 @@ def test_another_record_where_an_acknowledged_one_was_is_seen() -> None:
     writer.write()
     crashed(clients, 2)
     other.write()
-    assert clients.host.problems() == {}
+    assert list(clients.host.problems()) == ["AcknowledgedOnce"]
     assert names(clients.recording.trail()) == {"inconsistent-offsets", "lost-write"}
 
 
@@ -259,9 +260,17 @@ def is_up(host: str, port: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("slow", [True, False])
-def test_a_cluster_is_judged_by_its_clients_too(slow: bool, tmp_path: Path) -> None:
-    """A record takes the place of one that was acknowledged: the verdict, what the test prints, and the trail."""
+@pytest.mark.parametrize(("slow", "alone"), [(True, False), (True, True), (False, False)])
+def test_a_cluster_is_judged_by_its_clients_too(
+    slow: bool, alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record takes the place of one that was acknowledged: the verdict, what the test prints, and the trail.
+
+    P6 sees it in the log; without P6, clients see it alone.
+    """
+    if alone:
+        silent = {"AcknowledgedOnce": ("P6", lambda seen, brokers: None)}
+        monkeypatch.setattr(session_properties, "CHECKS", {**session_properties.CHECKS, **silent})
     path = tmp_path / "s.trail.jsonl"
     with KafkaCluster({"t": 1}) as cluster:
         host, port = cluster.bootstrap_servers.split(":")
@@ -284,15 +293,20 @@ def test_a_cluster_is_judged_by_its_clients_too(slow: bool, tmp_path: Path) -> N
         if disk is not None:
             disk.end()
         write(other, 0)
-        assert cluster.problems() == {}
+        found = cluster.problems()
         verdict = cluster.verdict()
         if slow:
+            lost = "the batch with sequence 1 of producer id 0, epoch 0, was acknowledged at offset 1, but is not in"
+            assert found == ({} if alone else {"AcknowledgedOnce": f"{lost} t-0"})
             assert verdict is not None
-            assert "StableReads is violated: offset 1 of log t-0" in verdict
-            assert cluster.report(path).endswith(f"kafka-proto verify {path}")
-            assert call("verify", path).code == 1
+            assert ("StableReads is violated: offset 1 of log t-0" if alone else lost) in verdict
+            command = f"verify {path}" if alone else f"demo {path.with_name('s.short.trail.jsonl')}"
+            assert cluster.report(path).endswith(f"kafka-proto {command}")
+            if not alone:
+                judged = call("verify", path)
+                assert judged.code == 1 and "offset 1 of log t-0" in judged.out
         else:
-            assert verdict is None
+            assert found == {} and verdict is None
             cluster.write_trail(path)
             assert call("verify", path).code == 0
 
