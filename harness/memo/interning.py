@@ -1,6 +1,7 @@
 """The values of a state's slots as small numbers, and states of such numbers looked at as values again.
 
-Identity is by canonical text, so that `1`, `1.0` and `True` stay apart. Numbers are local to one table of one process.
+Identity is by canonical text, so that `1`, `1.0` and `True` stay apart; of values that only grow, by object. Numbers
+are local to one table of one process.
 """
 
 from __future__ import annotations

@@ -69,11 +69,13 @@ class Happening:
     def head(self) -> str:
         """The text before the slots."""
         if self._head is None:
-            self._head = '"initial":' if self._step is None else self._said(self._step)
+            self._head = self._beginning()
         return self._head
 
-    def _said(self, step: Step) -> str:
-        effects = self._effects
+    def _beginning(self) -> str:
+        step, effects = self._step, self._effects
+        if step is None:
+            return '"initial":'
         said = [f'"process":{canonical_text(self.process)}', f'"kind":{canonical_text(step.kind)}']
         said.append(f'"action":{canonical_text(step.action)}')
         said.append(f'"args":{canonical_text(step.args)}')
@@ -119,7 +121,7 @@ class LongHappening(Happening):
 
     @property
     def head(self) -> str:
-        return '"initial":' if self._step is None else self._said(self._step)
+        return self._beginning()
 
 
 RunEvent = tuple[int, int | None, Happening, str]

@@ -25,6 +25,7 @@ from kafka_proto.gateway.observed import (
     Observed,
     Phase,
     Reading,
+    header_of,
     number_of,
     produced,
     producer_of,
@@ -55,12 +56,14 @@ def violated(seen: Observed, name: str, reason: str | None) -> Observed:
 
 
 def _produced(seen: Observed, request: WireRequest, transaction: str, response: Fields, entries: Entries) -> Observed:
-    sent = {partition_name(topic, index): data for topic, index, data in produced(request.message)}
+    is_promised = request.message["acks"] == ALL
+    sent = {(name, index): data for name, index, data in produced(request.message)} if is_promised else {}
     for topic in response["responses"]:
         for partition in topic["partition_responses"]:
-            if partition["error_code"] == 0 and request.message["acks"] == ALL:
-                name = partition_name(topic["name"], partition["index"])
-                heard = AcknowledgedBatch(name, partition["base_offset"], transaction, number_of(sent.get(name)))
+            if partition["error_code"] == 0 and is_promised:
+                name, index = topic["name"], partition["index"]
+                heard = AcknowledgedBatch(partition_name(name, index), partition["base_offset"], transaction,
+                                          number_of(header_of(sent.get((name, index)))))
                 seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(heard))
             seen = _fenced(seen, request, partition["error_code"], entries)
     return seen

@@ -21,7 +21,7 @@ from kafka_proto.broker.group.coordinator import OffsetRecord
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.applications import Watched, asked
 from kafka_proto.gateway.connection import WireRequest
-from kafka_proto.gateway.records import BadBatch, read_header, split
+from kafka_proto.gateway.records import BadBatch, BatchHeader, read_header, split
 from kafka_proto.log import PartitionLog, RecordBatch, batches_between, beginning
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
 
@@ -69,7 +69,7 @@ class AcknowledgedBatch:
     offset: int
     transaction: str
     number: tuple[int, int, int] | None = attrs.field(default=None, metadata=absent_if_none())
-    """Producer id, epoch and first sequence, where its producer is idempotent: no other batch has them."""
+    """Of an idempotent producer's, see `number_of`."""
 
     def __str__(self) -> str:
         return f"offset {self.offset}"
@@ -174,12 +174,11 @@ def produced(message: Any) -> Iterator[tuple[str, int, bytes | None]]:
             yield topic["name"], partition["index"], partition["records"]
 
 
-def number_of(data: bytes | None) -> tuple[int, int, int] | None:
-    """Return producer id, epoch and sequence of the first batch; None if its producer is not idempotent."""
-    header = header_of(data)
-    if header is None or header.producer_id < 0 or header.base_sequence < 0:
+def number_of(batch: BatchHeader | RecordBatch | None) -> tuple[int, int, int] | None:
+    """Return producer id, epoch and first sequence of a batch, which no other one has; None if it has no sequence."""
+    if batch is None or batch.producer_id < 0 or batch.base_sequence < 0:
         return None
-    return header.producer_id, header.producer_epoch, header.base_sequence
+    return batch.producer_id, batch.producer_epoch, batch.base_sequence
 
 
 def header_of(data: bytes | None) -> Any:

@@ -24,7 +24,7 @@ from kafka_proto.gateway.answers import violated
 from kafka_proto.gateway.apis.records import as_bytes
 from kafka_proto.gateway.applications import exactly_once
 from kafka_proto.gateway.inputs import Ended, Injected, Input, Passed
-from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, AcknowledgedBatch, Observed, noted_whole
+from kafka_proto.gateway.observed import BASE_OFFSET, NOBODY, AcknowledgedBatch, Observed, noted_whole, number_of
 from kafka_proto.gateway.records import read_header
 from kafka_proto.gateway.transactions import EndedTransactions, TransactionCheck
 from kafka_proto.log import MAX_SEQUENCE, UNKNOWN_PRODUCER, PartitionLog, RecordBatch
@@ -98,7 +98,8 @@ def _later(batches: Iterable[RecordBatch], gone: PartitionLog | None) -> Iterato
 
 
 def _note_numbers(name: str, batches: Iterable[RecordBatch], numbers: Numbers) -> Reason:
-    found = map(_number, filter(_is_numbered, _later(batches, numbers.gone)))
+    found = ((BatchNumber(*number), batch.base_offset) for batch in _later(batches, numbers.gone)
+             if batch.marker is None and (number := number_of(batch)) is not None)
     return guarantees.written_once(name, found, numbers.known, numbers.was_there)
 
 
@@ -114,14 +115,6 @@ def _epochs(gone: PartitionLog | None) -> Epochs:
 
 def _note_epochs(name: str, batches: Iterable[RecordBatch], epochs: Epochs) -> Reason:
     return guarantees.producer_state_grows(name, _later(batches, epochs[0]), epochs[1])
-
-
-def _number(batch: RecordBatch) -> tuple[BatchNumber, int]:
-    return BatchNumber(batch.producer_id, batch.producer_epoch, batch.base_sequence), batch.base_offset
-
-
-def _is_numbered(batch: RecordBatch) -> bool:
-    return batch.marker is None and batch.producer_id >= 0 and batch.base_sequence >= 0
 
 
 Furthest = dict[str, tuple[AcknowledgedBatch, ...]]

@@ -22,13 +22,23 @@ from support.gateway.drawn_sessions import replayed as digest_of
 from support.gateway.recorded import Recorded, late_after_abort
 from support.gateway.wire import Producer, inject
 from support.paths import ROOT
+from support.toys.toy_histories import edited
 
 from harness.model import FrozenMap, Refusal, canonical_text
-from harness.record import Recorder, Trail, read_history, read_trail, trail_of_text, write_history
-from harness.record.history import EventRecorder, header_of
+from harness.record import (
+    EventRecorder,
+    Recorder,
+    Trail,
+    header_of,
+    read_history,
+    read_trail,
+    trail_of_text,
+    write_history,
+)
 from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain, replayed_history
 from harness.simulate.trails.shrink import shrink
+from harness.verify.judge import FileJudge
 from kafka_proto.gateway.inputs import Opened
 
 SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
@@ -95,6 +105,28 @@ def test_a_history_of_a_session_has_what_is_new_of_each_step(tmp_path: Path) -> 
         assert json.loads(canonical_text(value).replace('"$type"', '"type"')) == json.loads(canonical_text(plain[slot]))
     half = sum(map(len, recorder.lines[: len(recorder.lines) // 2]))
     assert sum(map(len, recorder.lines)) < 3 * half
+
+
+def test_a_history_of_a_session_is_judged_by_its_file_alone(tmp_path: Path) -> None:
+    """Each step is one that brokers would take, and the first state is one that they start in; another one is not."""
+
+    def elsewhere(events: list[dict[str, Any]]) -> None:
+        """Let the first batch be acknowledged at another offset than it was."""
+        told = next(told for event in events if (told := event.get("writes", {}).get("observed", {}).get(
+            "fields", {}).get("acknowledged")) is not None)
+        told["fields"]["rest"]["items"][0]["offset"] += 1
+
+    def started(events: list[dict[str, Any]]) -> None:
+        """Let the session begin with a transaction."""
+        events[0]["initial"]["observed"]["counts"] = {"app": 1}
+
+    trail, path = DrawnSession(1, 100).recording.trail(), tmp_path / "history.jsonl"
+    model, recorder = trail.build(), Recorder()
+    run = replay_plain(trail, recorder)
+    write_history(path, header_of(trail, model, "plain"), recorder, run.verdict.to_json())
+    assert FileJudge().file(path).findings == ()
+    for edit, found in ((elsewhere, "actors"), (started, "record")):
+        assert found in FileJudge().file(edited(path, edit)).findings
 
 
 @pytest.mark.parametrize("brokers", [1, 12])

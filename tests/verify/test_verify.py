@@ -310,7 +310,6 @@ def test_what_no_run_does_is_found(edit: Edit, rule: str, said: str, history: Pa
 
 
 @pytest.mark.usefixtures("settled")
-@pytest.mark.usefixtures("settled")
 def test_history_is_judged_alike_where_tables_start_over(tmp_path: Path) -> None:
     """One pass in bounded memory finds what tables that keep everything find, of a right run and of a wrong one."""
     model, _ = resolve("leaders-move")

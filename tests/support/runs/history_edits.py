@@ -43,12 +43,17 @@ def compact(line: Mapping[str, Any]) -> str:
 
 def events_of(path: Path) -> Lines:
     """Return the events of a history as they are in its file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][1:-1]
+    return [json.loads(line) for line in lines_of(path)][1:-1]
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a history; a text of a session may have what `splitlines` takes for the end of one."""
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def written(source: Path, events: Lines, path: Path) -> Path:
     """Write a history with the header and the verdict of another one: numbered again, with the digest that fits."""
-    texts = source.read_text(encoding="utf-8").splitlines()
+    texts = lines_of(source)
     lines = [compact({**event, "n": n}) for n, event in enumerate(events)]
     sha = hashlib.sha256("".join(f"{line}\n" for line in lines).encode())
     end = {**json.loads(texts[-1]), "end": len(lines) - 1, "digest": sha.hexdigest()}
@@ -63,7 +68,7 @@ def replays(path: Path, run: Run) -> bool:
     choices = tuple(Chosen(f"{label} {detail}".strip()) for label, detail in zip(labels, details, strict=True))
     recorder = Recorder()
     replay_plain(attrs.evolve(run.trail, choices=choices, fair_from=None), recorder)
-    return recorder.digest() == json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["digest"]
+    return recorder.digest() == json.loads(lines_of(path)[-1])["digest"]
 
 
 def swapped(events: Lines) -> list[Edit]:
