@@ -6,141 +6,53 @@
    States are kept in the order of their discovery; the table of seen states holds their numbers and some bits of
    their hash. Compiled without Python's headers, used through ctypes. */
 
-#include "kernel_seen.h"
-#include "kernel_threads.h"
+#include "kernel_batch.h"
 
-#define FEW 20                  /* one in so many states may lack something: else threads do not pay */
+API int kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints, u32 threads, u32 size_of_batch)
+{
+    k->symmetric = symmetric;
+    k->deadlocks = deadlocks;
+    k->fingerprints = fingerprints;
+    k->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+    k->size_of_batch = size_of_batch < MOST_OF_BATCH ? size_of_batch : MOST_OF_BATCH;
+    k->work = calloc(1, sizeof(Work));
+    return k->work ? shards_new(k) : NO_MEMORY;
+}
 
 /* ---- expanding ---- */
-
-static int commit(Kernel *k)
-{
-    for (u64 i = 0; i < k->pending.count; i++) {
-        Pending *p = &k->pending.at[i];
-        int new = seen_put(k, p->after, p->hash);
-        if (new < 0) return new;
-    }
-    k->pending.count = 0;
-    return OK;
-}
 
 /* Add states that are known: the initial ones, or those of a search that is resumed. */
 API int kernel_seed(Kernel *k, const u64 *states, u64 number)
 {
     for (u64 n = 0; n < number; n++) {
         Bits state = bits_of(states + WORDS * n);
-        int new = seen_put(k, state, mix(state));
-        if (new < 0) return new;
+        u64 hash = mix(state);
+        Shard *shard = shard_of(k, hash);
+        if (is_short(shard, 1) && shard_grow(k, shard)) return NO_MEMORY;
+        if (ROOM(k->states, 1)) return NO_MEMORY;
+        k->states.at[k->states.count] = state;
+        if (seen_put(k, shard, state, rest_of(k, hash), k->states.count) == NO_PLACE) continue;
+        k->states.count++;
+        k->distinct++;
     }
     return OK;
-}
-
-/* Take what was found of a state: note answers, and put its successors among those to be seen. */
-static int take(Kernel *k, u64 number, Bits state, const Found *found, const u32 *met, const Successor *after)
-{
-    for (u32 m = found->met; found->answers && m < found->met_end; m++) {
-        if (!k->entries.at[met[m]].answers) continue;
-        if (ROOM(k->events, 1)) return NO_MEMORY;
-        k->events.at[k->events.count++] = (Event){ number, met[m], 0 };
-    }
-    if (ROOM(k->pending, found->after_end - found->after)) return NO_MEMORY;
-    for (u32 i = found->after; i < found->after_end; i++) {
-        Bits next = after[i].after;
-        if (after[i].outside) {
-            if (map_get(&k->outside_map, next) != NONE) continue;
-            if (map_put(&k->outside_map, next, 0) || ROOM(k->outside, 1)) return NO_MEMORY;
-            k->outside.at[k->outside.count++] = next;
-        } else if (!same(next, state)) {
-            seen_fetch(k, after[i].hash);
-            k->pending.at[k->pending.count++] = (Pending){ next, after[i].hash };
-        }
-    }
-    if (!found->leads && k->deadlocks) {
-        if (ROOM(k->events, 1)) return NO_MEMORY;
-        k->events.at[k->events.count++] = (Event){ number, NONE, 0 };
-    }
-    return k->pending.count >= 32 ? commit(k) : OK;
-}
-
-/* Expand one state, asking for what is missing. */
-static int expand_one(Kernel *k, u64 number)
-{
-    int failed;
-    Bits state = k->states.at[number];
-    Looker *l = look_at(k, state, &failed);
-    if (failed) return failed;
-    Found found = { .met_end = (u32)l->met.count, .after_end = (u32)l->after.count };
-    count_found(k, k->hits.at, &k->generated, l, &found, 1);
-    return take(k, number, state, &found, l->met.at, l->after.at);
-}
-
-/* Take the states of a batch in their order; those that lack something are looked up anew. */
-static int expand_batch(Kernel *k, Batch *batch, u64 *begin)
-{
-    int failed;
-    for (u64 i = 0; i < batch->count; i++, ++*begin) {
-        const Found *found = &batch->found[i];
-        const Looker *l = &batch->lookers[found->who];
-        failed = found->code ? expand_one(k, *begin)
-            : take(k, *begin, batch->states[i], found, l->met.at, l->after.at);
-        if (failed) {
-            for (u64 n = 0; n < i; n++) batch->found[n].met_end = batch->found[n].met;  /* their counts stay */
-            return failed;
-        }
-    }
-    return OK;
-}
-
-static u64 lacking_in(const Batch *batch)
-{
-    u64 count = 0;
-    for (u64 i = 0; i < batch->count; i++) count += batch->found[i].code != OK;
-    return count;
-}
-
-/* Expand with several threads, until too much is missing for it to pay. While one batch is taken, the next ones are
-   looked up, unless something is missing: then Python will change the tables. */
-static int expand_together(Kernel *k, u64 *begin, u64 end)
-{
-    if (!k->pool && !(k->pool = pool_new(k))) return NO_MEMORY;
-    Pool *pool = k->pool;
-    u64 next = *begin;
-    k->run++;
-    pool_room(pool);
-    for (;;) {
-        while (k->calm && next < end && pool->begun - pool->over < DEPTH) next += batch_begin(pool, next, end);
-        if (pool->over == pool->begun) return OK;
-        Batch *now = batch_of(pool, pool->over);
-        batch_end(pool, now);
-        u64 lacks = lacking_in(now);
-        k->together += now->count - lacks;
-        k->calm = k->calm && lacks * FEW <= now->count;
-        if (lacks) pool_rest(pool);
-        int failed = expand_batch(k, now, begin);
-        if (failed) {
-            pool_drop(pool);
-            return failed;
-        }
-        pool->over++;
-        if (lacks) pool_room(pool);
-    }
 }
 
 /* Expand the states from *begin up to end (numbers among those kept); *begin is where it stopped. */
 API int kernel_expand(Kernel *k, u64 *begin, u64 end)
 {
-    int failed = OK;
-    u64 size = k->size_of_batch;
-    while (*begin < end && !failed) {
-        if (k->threads > 1 && k->calm && *begin + 2 * size < end) {
-            failed = expand_together(k, begin, end);
-            continue;
-        }
-        u64 missed = k->misses, upto = *begin + size < end ? *begin + size : end;
-        while (*begin < upto && !(failed = expand_one(k, *begin))) ++*begin;
-        k->calm = (k->misses - missed) * FEW <= size;
+    Work *work = k->work;
+    int failed = OK, also = OK, many = k->threads > 1 && *begin + 2 * k->size_of_batch < end;
+    while (*begin < end && !failed && !also) {
+        Batch *batch = work->now = &work->batches[work->now == &work->batches[0]];
+        int together = many && k->calm;
+        batch->first = *begin;
+        batch->count = end - *begin < k->size_of_batch ? end - *begin : k->size_of_batch;
+        failed = find_all(k, batch, together);
+        also = take_all(k, batch, together);
+        if (!also) *begin += batch->count;
     }
-    int also = commit(k);
+    settle_last(k);
     return also ? also : failed;
 }
 
@@ -173,7 +85,8 @@ API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *
         u64 i = 0;
         for (u64 m = 0; m < l->met.count; m++)
             for (u32 e = k->entries.at[l->met.at[m]].edges; e < k->entries.at[l->met.at[m]].edges_end; e++, i++) {
-                u64 entry = seen_get(k, l->after.at[i].after, l->after.at[i].hash);
+                u64 hash = l->after.at[i].hash, rest = rest_of(k, hash);
+                u64 entry = seen_get(k, shard_of(k, hash), l->after.at[i].after, rest);
                 if (!entry) continue;
                 if (count == room) return LIMIT;
                 from[count] = (int32_t)n;
@@ -189,10 +102,11 @@ API void kernel_free(Kernel *k)
     forget_tables(k);
     map_clear(&k->outside_map);
     looker_free(&k->looker);
-    pool_free(k->pool);
+    work_free(k);
+    shards_free(k);
     free(k->look_ups.at); free(k->entries.at); free(k->hits.at); free(k->edges.at); free(k->links.at);
     free(k->channels.at); free(k->roots.at); free(k->orbits.at); free(k->images.at); free(k->states.at);
-    free(k->events.at); free(k->outside.at); free(k->pending.at); free(k->seen);
+    free(k->events.at); free(k->outside.at);
     free(k);
 }
 
@@ -200,7 +114,7 @@ API void kernel_free(Kernel *k)
 
 API void kernel_hits(Kernel *k, u64 *hits)
 {
-    pool_hits(k);
+    shares_hits(k);
     memcpy(hits, k->hits.at, k->hits.count * sizeof(u64));
     memset(k->hits.at, 0, k->hits.count * sizeof(u64));
 }
@@ -209,7 +123,7 @@ API void kernel_counts(const Kernel *k, u64 *counts)
 {
     counts[0] = k->states.count;
     counts[1] = k->distinct;
-    counts[2] = k->generated + pool_generated(k);
+    counts[2] = k->generated + shares_generated(k);
     counts[3] = k->events.count;
     counts[4] = k->outside.count;
     counts[5] = k->entries.count;
@@ -242,46 +156,81 @@ API void kernel_drop(Kernel *k, u64 number)
     k->states.count -= number;
 }
 
-/* Note that a state is seen, where it is known that it is not yet: with its number, or by its fingerprint. */
-static void mark(Kernel *k, Bits state, u64 number)
+/* Fields that move by the same number of bits. */
+typedef struct { Bits mask; int up; } Move;
+typedef struct { Move *at; u64 count; } Moves;
+
+static int moves_of(Moves *moves, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
-    u64 hash = mix(state);
-    if (!k->fingerprints || !seen_get(k, state, hash))
-        seen_enter(k->seen, k->limit, seen_place(k, hash), seen_entry(k, hash, number), &k->furthest);
+    if (!(moves->at = malloc((fields + 1) * sizeof(Move)))) return NO_MEMORY;
+    moves->count = 0;
+    for (u64 i = 0; i < fields; i++) {
+        int up = (int)to[i] - (int)from[i];
+        u64 m = 0;
+        while (m < moves->count && moves->at[m].up != up) m++;
+        if (m == moves->count) moves->at[moves->count++] = (Move){ bits_none(), up };
+        moves->at[m].mask = sum(moves->at[m].mask, bits_from(low[i], from[i]));
+    }
+    return OK;
 }
 
-static Bits moved(Bits state, const u32 *from, const u64 *low, const u32 *to, u64 fields)
+static inline Bits moved(Bits state, const Moves *moves)
 {
     Bits after = bits_none();
-    for (u64 i = 0; i < fields; i++) after = sum(after, bits_from(bits_at(state, from[i]) & low[i], to[i]));
+    for (u64 m = 0; m < moves->count; m++) {
+        Bits part = both(state, moves->at[m].mask);
+        int up = moves->at[m].up;
+        after = sum(after, up < 0 ? bits_down(part, (u32)-up) : bits_up(part, (u32)up));
+    }
     return after;
+}
+
+/* Note that states are seen: from a number on, or by their fingerprints. */
+static void mark(Kernel *k, const Bits *states, u64 number, u64 begin)
+{
+    for (u64 n = 0; n < number + AT_ONCE; n++) {
+        u64 hash = n < number ? mix(states[n]) : 0;
+        if (n < number) seen_fetch(shard_of(k, hash), rest_of(k, hash));
+        if (n < AT_ONCE) continue;
+        hash = mix(states[n - AT_ONCE]);
+        seen_put(k, shard_of(k, hash), states[n - AT_ONCE], rest_of(k, hash), begin + n - AT_ONCE);
+    }
 }
 
 /* Pack all states anew: field i moves from one shift to another. Tables are forgotten, counts and states stay. */
 API int kernel_repack(Kernel *k, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
+    Moves moves;
+    if (moves_of(&moves, from, low, to, fields)) return NO_MEMORY;
     forget_tables(k);
-    memset(k->seen, 0, (k->limit + 1) * sizeof(u64));
-    k->furthest = 0;
-    for (u64 n = 0; n < k->states.count; n++) {
-        k->states.at[n] = moved(k->states.at[n], from, low, to, fields);
-        mark(k, k->states.at[n], n);
+    for (u32 s = 0; s < k->threads; s++) {
+        Shard *shard = &k->shards[s];
+        memset(shard->seen, 0, (shard->limit + 1) * sizeof(u64));
+        shard->furthest = shard->count = 0;
     }
+    for (u64 n = 0; n < k->states.count; n++) k->states.at[n] = moved(k->states.at[n], &moves);
+    mark(k, k->states.at, k->states.count, 0);
     map_clear(&k->outside_map);
-    for (u64 n = 0; n < k->outside.count; n++) {
-        k->outside.at[n] = moved(k->outside.at[n], from, low, to, fields);
-        if (map_put(&k->outside_map, k->outside.at[n], 0)) return NO_MEMORY;
+    int failed = OK;
+    for (u64 n = 0; n < k->outside.count && !failed; n++) {
+        k->outside.at[n] = moved(k->outside.at[n], &moves);
+        failed = map_put(&k->outside_map, k->outside.at[n], 0);
     }
-    return OK;
+    free(moves.at);
+    return failed;
 }
 
 /* The same for states that are not kept (with fingerprints only). */
-API void kernel_repack_dropped(
+API int kernel_repack_dropped(
     Kernel *k, u64 *states, u64 number, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
+    Moves moves;
+    if (moves_of(&moves, from, low, to, fields)) return NO_MEMORY;
     for (u64 n = 0; n < number; n++) {
-        Bits state = moved(bits_of(states + WORDS * n), from, low, to, fields);
-        mark(k, state, 0);
+        Bits state = moved(bits_of(states + WORDS * n), &moves);
+        mark(k, &state, 1, 0);
         words_of(state, states + WORDS * n);
     }
+    free(moves.at);
+    return OK;
 }

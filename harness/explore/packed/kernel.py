@@ -23,7 +23,8 @@ from typing import Any
 from harness.model import Refusal
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in (
-    "kernel.c", "kernel_threads.h", "kernel_look.h", "kernel_seen.h", "kernel_tables.h", "kernel_bits.h"))
+    "kernel.c", "kernel_batch.h", "kernel_threads.h", "kernel_look.h", "kernel_seen.h", "kernel_tables.h",
+    "kernel_bits.h"))
 FLAGS = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
 
 WORDS = (2, 3, 4)
@@ -33,7 +34,7 @@ _U32, _U64, _INT, _PTR = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int, ctypes.
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "new": (_PTR, [MISS, _PTR]),
     "free": (None, [_PTR]),
-    "options": (None, [_PTR, _INT, _INT, _INT, _U32, _U32]),
+    "options": (_INT, [_PTR, _INT, _INT, _INT, _U32, _U32]),
     "look_up": (ctypes.c_int64, [_PTR, _PTR]),
     "narrow": (None, [_PTR, _U32, _PTR]),
     "orbit": (ctypes.c_int64, [_PTR, _PTR]),
@@ -54,7 +55,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "read_outside": (None, [_PTR, _PTR]),
     "read_events": (None, [_PTR, _PTR]),
     "add_generated": (None, [_PTR, _U64]),
-    "repack_dropped": (None, [_PTR, _PTR, _U64, _PTR, _PTR, _PTR, _U64]),
+    "repack_dropped": (_INT, [_PTR, _PTR, _U64, _PTR, _PTR, _PTR, _U64]),
     "repack": (_INT, [_PTR, _PTR, _PTR, _PTR, _U64]),
 }
 

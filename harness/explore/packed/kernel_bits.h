@@ -37,6 +37,8 @@ static inline Bits both(Bits x, Bits y) { return x & y; }
 static inline Bits sum(Bits x, Bits y) { return x + y; }
 static inline u64 bits_at(Bits x, u32 shift) { return (u64)(x >> shift); }
 static inline Bits bits_from(u64 low, u32 shift) { return (u128)low << shift; }
+static inline Bits bits_up(Bits x, u32 by) { return x << by; }
+static inline Bits bits_down(Bits x, u32 by) { return x >> by; }
 static inline u64 mix(Bits x) { return finished(mixed((u64)x, (u64)(x >> 64))); }
 
 #else
@@ -96,6 +98,25 @@ static inline Bits bits_from(u64 low, u32 shift)
     x.word[at] = low << by;
     if (by && at + 1 < WORDS) x.word[at + 1] = low >> (64 - by);
     return x;
+}
+
+static inline Bits bits_up(Bits x, u32 by)
+{
+    Bits up = bits_none();
+    u32 words = by >> 6, rest = by & 63;
+    for (u32 i = words; i < WORDS; i++)
+        up.word[i] = x.word[i - words] << rest | (rest && i > words ? x.word[i - words - 1] >> (64 - rest) : 0);
+    return up;
+}
+
+static inline Bits bits_down(Bits x, u32 by)
+{
+    Bits down = bits_none();
+    u32 words = by >> 6, rest = by & 63;
+    for (u32 i = 0; i + words < WORDS; i++)
+        down.word[i] = x.word[i + words] >> rest
+            | (rest && i + words + 1 < WORDS ? x.word[i + words + 1] << (64 - rest) : 0);
+    return down;
 }
 
 static inline u64 mix(Bits x)

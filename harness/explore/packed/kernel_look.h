@@ -115,13 +115,9 @@ static int look(Kernel *k, Looker *l, Bits state)
             Bits after;
             if ((failed = follow(k, l, &k->edges.at[e], state, &after))) return failed;
             u64 hash = mix(after);
-            if (l->recent) {
-                Recent *recent = &l->recent[hash & (RECENT - 1)];
-                if (recent->run == k->run && same(recent->state, after)) continue;
-                *recent = (Recent){ after, k->run };
-            }
             int outside = k->bounds == NONE ? 0 : is_outside(k, l, after);
             if (outside < 0) return outside;
+            l->says |= outside;
             l->after.at[l->after.count++] = (Successor){ after, hash, (u32)outside };
         }
     }

@@ -68,9 +68,11 @@ class KernelLoop(LevelSizes):
 
         self.callback = MISS(miss)
         self.kernel = self.c.kernel_new(self.callback, (ctypes.c_char * len(self.missed)).from_buffer(self.missed))
-        self.c.kernel_options(
+        if self.c.kernel_options(
             self.kernel, options.symmetry is not None, options.deadlocks, options.fingerprints, options.threads,
-            BATCH)
+            BATCH,
+        ):
+            raise MemoryError
         self.position = 0
         self.ends = []
         self.dropped = 0
@@ -295,7 +297,8 @@ class KernelLoop(LevelSizes):
             dropped, self.spool = self.spool, Spool()
             for number in range(dropped.count):
                 words = dropped.get(number)
-                self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // self.width, *how)
+                if code := self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // self.width, *how):
+                    self._raise(code)
                 self.spool.put(words)
         self._forget()
         self._roots()

@@ -99,19 +99,29 @@ typedef struct { Bits delta; u32 channels, channels_end; } Edge;
 typedef struct { u32 shift; u64 low; Bits *difference; uint8_t *known; u64 room; } Channel;
 typedef struct { Bits part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
 typedef struct { u64 state; u32 found; u32 unused; } Event;
-typedef struct { Bits after; u64 hash; } Pending;
 typedef struct { Bits after; u64 hash; u32 outside; } Successor;
+typedef struct { const Successor *found; u64 place, at; } Fresh;    /* its place in the batch; where it is seen */
 
-/* A successor that was found a short time ago: most come again soon. */
-#define RECENT 8192
 #define APART 128               /* bytes between what different threads write: a line of the cache, and its neighbour */
-typedef struct { Bits state; u64 run; } Recent;
 
-/* What was found of states, one after the other, and whether Python may be asked for what the tables lack. Successors
-   that are among the recent ones, if there are any, are left out. */
+/* What was found of states, one after the other; whether Python may be asked for what the tables lack; whether any of
+   them has more to say than its successors. */
 typedef struct {
-    ARRAY(u32) met; ARRAY(Successor) after; ARRAY(u32) ahead; Recent *recent; int asks; char apart[APART];
+    ARRAY(u32) met; ARRAY(Successor) after; ARRAY(u32) ahead; int asks, says; char apart[APART];
 } Looker;
+
+/* Some of the seen states: bits of the hash above the number + 1, or fingerprints; and which of a batch are new. */
+typedef struct {
+    u64 *seen;
+    u64 limit;                  /* of `seen`: its size - 1 */
+    u64 furthest;               /* the most that an entry of `seen` stands behind its place */
+    u64 count;
+    u32 bits;                   /* of the size of `seen` */
+    int failed;
+    ARRAY(Fresh) fresh;
+    ARRAY(u64) marks;           /* a bit for each successor of the batch */
+    char apart[APART];
+} Shard;
 
 /* What was found of a state: which of a looker's entries and successors; whether any of them leads on, or answers. */
 typedef struct { int code, leads, answers; u32 who, met, met_end, after, after_end; } Found;
@@ -134,10 +144,10 @@ typedef struct {
     ARRAY(u32) roots;
     ARRAY(Table) orbits;          /* of the canonical image: mask and map to images */
     ARRAY(Image) images;
-    u64 run;                      /* so many times it began to expand: what is recent was found in this run */
     int symmetric, deadlocks, fingerprints;
     u32 bounds, threads, size_of_batch;
-    struct Pool *pool;            /* of threads, once there are any */
+    struct Work *work;            /* batches, once there are any */
+    Shard *shards;                /* as many as threads */
     char apart[APART];            /* above is what threads read while one of them writes what is below */
     ARRAY(Bits) states;
     ARRAY(u64) hits;              /* of entries, how often each was met */
@@ -145,12 +155,7 @@ typedef struct {
     ARRAY(Bits) outside;          /* states out of bounds */
     Map outside_map;
     Looker looker;                /* of the state at hand */
-    ARRAY(Pending) pending;
-    u64 *seen;                    /* bits of the hash above the number + 1; or fingerprints */
-    u64 limit;                    /* of `seen`: its size - 1 */
-    u64 furthest;                 /* the most that an entry of `seen` stands behind its place */
     u64 distinct, generated, misses, together;  /* the last: states that threads found ready */
-    u32 bits;                     /* of the size of `seen` */
     int calm;                     /* whether the last states lacked little */
 } Kernel;
 
@@ -213,9 +218,6 @@ API Kernel *kernel_new(Miss miss, u64 *missed)
     k->miss = miss;
     k->missed = missed;
     k->bounds = NONE;
-    k->bits = 12;
-    k->limit = (1u << k->bits) - 1;
-    k->seen = calloc(k->limit + 1, sizeof(u64));
     return k;
 }
 
@@ -230,15 +232,6 @@ static void forget_tables(Kernel *k)
     k->look_ups.count = k->orbits.count = k->channels.count = k->entries.count = k->hits.count = 0;
     k->edges.count = 0;
     k->links.count = k->images.count = k->roots.count = 0;
-}
-
-API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints, u32 threads, u32 size_of_batch)
-{
-    k->symmetric = symmetric;
-    k->deadlocks = deadlocks;
-    k->fingerprints = fingerprints;
-    k->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
-    k->size_of_batch = size_of_batch < MOST_OF_BATCH ? size_of_batch : MOST_OF_BATCH;
 }
 
 /* ---- tables, filled by Python ---- */
