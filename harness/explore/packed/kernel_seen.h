@@ -59,6 +59,14 @@ static inline u64 wider_place(const Kernel *k, const Shard *shard, u64 at, u64 e
     return top << (below + 1) | tag >> (TAG - below - 1);
 }
 
+/* Write to the pages from a place on: one that is read first is given a page of zeros, and another one when written. */
+#define PAGE 512                /* entries, at most */
+static inline void touch(u64 *seen, u64 limit, u64 at)
+{
+    for (u64 page = 0; page < 2; page++)
+        __atomic_fetch_or(&seen[(at + page * PAGE) & limit], 0, __ATOMIC_RELAXED);
+}
+
 static int shard_grow(Kernel *k, Shard *shard)
 {
     u64 size = (shard->limit + 1) * 2, furthest = 0, begin = 0;
@@ -69,6 +77,7 @@ static int shard_grow(Kernel *k, Shard *shard)
         while (shard->seen[begin]) begin++;     /* where no entry stands that belongs before it */
         for (u64 n = 0; n <= shard->limit; n++) {
             u64 at = (begin + n) & shard->limit, entry = shard->seen[at];
+            if (n == 0 || at % (PAGE / 2) == 0) touch(wide, size - 1, 2 * at);
             if (entry) seen_enter(wide, size - 1, wider_place(k, shard, at, entry), entry, &furthest);
         }
     } else {
