@@ -67,8 +67,8 @@ API int64_t kernel_sources(Kernel *k, const u64 *targets, u64 count, const u64 *
         int failed;
         Looker *l = look_at(k, bits_of(states + WORDS * n), &failed);
         if (failed) { map_clear(&map); return FAILED; }
-        for (u64 i = 0; i < l->after.count; i++)
-            if (map_get(&map, l->after.at[i].after) != NONE) { sources[found++] = n; break; }
+        for (u64 i = 0; i < l->after->count; i++)
+            if (map_get(&map, l->after->at[i].after) != NONE) { sources[found++] = n; break; }
     }
     map_clear(&map);
     return found;
@@ -85,8 +85,8 @@ API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *
         u64 i = 0;
         for (u64 m = 0; m < l->met.count; m++)
             for (u32 e = k->entries.at[l->met.at[m]].edges; e < k->entries.at[l->met.at[m]].edges_end; e++, i++) {
-                u64 hash = l->after.at[i].hash, rest = rest_of(k, hash);
-                u64 entry = seen_get(k, shard_of(k, hash), l->after.at[i].after, rest);
+                u64 hash = l->after->at[i].hash, rest = rest_of(k, hash);
+                u64 entry = seen_get(k, shard_of(k, hash), l->after->at[i].after, rest);
                 if (!entry) continue;
                 if (count == room) return LIMIT;
                 from[count] = (int32_t)n;
@@ -156,10 +156,6 @@ API void kernel_drop(Kernel *k, u64 number)
     k->states.count -= number;
 }
 
-/* Fields that move by the same number of bits. */
-typedef struct { Bits mask; int up; } Move;
-typedef struct { Move *at; u64 count; } Moves;
-
 static int moves_of(Moves *moves, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
     if (!(moves->at = malloc((fields + 1) * sizeof(Move)))) return NO_MEMORY;
@@ -185,15 +181,42 @@ static inline Bits moved(Bits state, const Moves *moves)
     return after;
 }
 
-/* Note that states are seen: from a number on, or by their fingerprints. */
-static void mark(Kernel *k, const Bits *states, u64 number, u64 begin)
+/* Note that some states are seen, as far as they are of a shard: by their numbers, or by their fingerprints. */
+static void mark(Kernel *k, Shard *shard, const Bits *states, u64 count)
 {
-    for (u64 n = 0; n < number + AT_ONCE; n++) {
-        u64 hash = n < number ? mix(states[n]) : 0;
-        if (n < number) seen_fetch(shard_of(k, hash), rest_of(k, hash));
-        if (n < AT_ONCE) continue;
-        hash = mix(states[n - AT_ONCE]);
-        seen_put(k, shard_of(k, hash), states[n - AT_ONCE], rest_of(k, hash), begin + n - AT_ONCE);
+    struct { u64 rest, number; } some[AT_ONCE];
+    u32 held = 0;
+    for (u64 n = 0; n < count; n++) {
+        u64 hash = mix(states[n]);
+        if (shard_of(k, hash) == shard) {
+            some[held].rest = rest_of(k, hash);
+            some[held].number = n;
+            seen_fetch(shard, some[held++].rest);
+        }
+        if (held < AT_ONCE && n + 1 < count) continue;
+        for (u32 i = 0; i < held; i++) seen_put(k, shard, states[some[i].number], some[i].rest, some[i].number);
+        held = 0;
+    }
+}
+
+static void move_task(Kernel *k, u32 who)
+{
+    (void)who;
+    u64 from;
+    while ((from = atomic_fetch_add(&k->work->states, MOST_OF_BATCH)) < k->states.count)
+        for (u64 n = from; n < from + MOST_OF_BATCH && n < k->states.count; n++)
+            k->states.at[n] = moved(k->states.at[n], k->work->moves);
+}
+
+static void mark_task(Kernel *k, u32 who)
+{
+    (void)who;
+    u64 s;
+    while ((s = atomic_fetch_add(&k->work->shards, 1)) < k->threads) {
+        Shard *shard = &k->shards[s];
+        memset(shard->seen, 0, (shard->limit + 1) * sizeof(u64));
+        shard->furthest = shard->count = 0;
+        mark(k, shard, k->states.at, k->states.count);
     }
 }
 
@@ -203,15 +226,12 @@ API int kernel_repack(Kernel *k, const u32 *from, const u64 *low, const u32 *to,
     Moves moves;
     if (moves_of(&moves, from, low, to, fields)) return NO_MEMORY;
     forget_tables(k);
-    for (u32 s = 0; s < k->threads; s++) {
-        Shard *shard = &k->shards[s];
-        memset(shard->seen, 0, (shard->limit + 1) * sizeof(u64));
-        shard->furthest = shard->count = 0;
-    }
-    for (u64 n = 0; n < k->states.count; n++) k->states.at[n] = moved(k->states.at[n], &moves);
-    mark(k, k->states.at, k->states.count, 0);
+    k->work->moves = &moves;
+    atomic_store(&k->work->states, 0);
+    int many = k->threads > 1 && k->states.count > MOST_OF_BATCH;
+    int failed = run(k, move_task, many);
+    if (!failed) failed = run(k, mark_task, many);
     map_clear(&k->outside_map);
-    int failed = OK;
     for (u64 n = 0; n < k->outside.count && !failed; n++) {
         k->outside.at[n] = moved(k->outside.at[n], &moves);
         failed = map_put(&k->outside_map, k->outside.at[n], 0);
@@ -228,7 +248,7 @@ API int kernel_repack_dropped(
     if (moves_of(&moves, from, low, to, fields)) return NO_MEMORY;
     for (u64 n = 0; n < number; n++) {
         Bits state = moved(bits_of(states + WORDS * n), &moves);
-        mark(k, &state, 1, 0);
+        mark(k, shard_of(k, mix(state)), &state, 1);
         words_of(state, states + WORDS * n);
     }
     free(moves.at);

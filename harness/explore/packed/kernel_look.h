@@ -102,26 +102,54 @@ static inline int follow(Kernel *k, const Looker *l, const Edge *edge, Bits stat
     return k->symmetric ? least(k, l, result) : OK;
 }
 
-/* Append what is known of a state: its entries to `met`, its successors (canonical where asked) to `after`. */
-static int look(Kernel *k, Looker *l, Bits state)
+/* Append what is known of a state, one of some: its entries, its successors (canonical where asked) within bounds, of
+   which `count` gets the number, and those out of bounds. */
+static int look(Kernel *k, Looker *l, Bits state, u32 of, u32 *count)
 {
     int failed;
     u64 first = l->met.count;
+    u32 nth = 0;
     if ((failed = meet(k, l, state))) return failed;
     for (u64 m = first; m < l->met.count; m++) {
         Entry found = k->entries.at[l->met.at[m]];
-        if (ROOM(l->after, found.edges_end - found.edges)) return NO_MEMORY;
         for (u32 e = found.edges; e < found.edges_end; e++) {
             Bits after;
             if ((failed = follow(k, l, &k->edges.at[e], state, &after))) return failed;
-            u64 hash = mix(after);
             int outside = k->bounds == NONE ? 0 : is_outside(k, l, after);
             if (outside < 0) return outside;
-            l->says |= outside;
-            l->after.at[l->after.count++] = (Successor){ after, hash, (u32)outside };
+            if (outside) {
+                if (ROOM(l->outside, 1)) return NO_MEMORY;
+                l->outside.at[l->outside.count++] = (Outside){ after, of };
+                continue;
+            }
+            u64 hash = mix(after);
+            Successors *part = &l->after[(u128)hash * l->parts >> 64];
+            if (part->count == part->room && ROOM(*part, 1)) return NO_MEMORY;
+            part->at[part->count++] = (Successor){ after, hash, of, nth++, same(after, state) };
         }
     }
+    *count = nth;
     return OK;
+}
+
+/* Take back what a state that failed has left. */
+static void look_back(Looker *l, u64 met, u32 of)
+{
+    l->met.count = met;
+    while (l->outside.count && l->outside.at[l->outside.count - 1].of == of) l->outside.count--;
+    for (u32 s = 0; s < l->parts; s++) {
+        Successors *part = &l->after[s];
+        while (part->count && part->at[part->count - 1].of == of) part->count--;
+    }
+}
+
+static void look_anew(Looker *l, u32 parts, int asks)
+{
+    l->met.count = l->outside.count = 0;
+    l->parts = parts;
+    l->asks = asks;
+    l->says = l->lacks = 0;
+    for (u32 s = 0; s < parts; s++) l->after[s].count = 0;
 }
 
 /* Count what was found of a state (or, by -1 times, take that back), and note what its entries do. */
@@ -136,12 +164,12 @@ static inline void count_found(Kernel *k, u64 *hits, u64 *generated, const Looke
     }
 }
 
-/* Look up one state alone, asking for what is missing. */
+/* Look up one state alone, asking for what is missing: all its successors are in the first part. */
 static inline Looker *look_at(Kernel *k, Bits state, int *failed)
 {
-    k->looker.asks = 1;
-    k->looker.met.count = k->looker.after.count = 0;
-    *failed = look(k, &k->looker, state);
+    u32 count;
+    look_anew(&k->looker, 1, 1);
+    *failed = look(k, &k->looker, state, 0, &count);
     return &k->looker;
 }
 

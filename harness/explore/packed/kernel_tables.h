@@ -99,15 +99,22 @@ typedef struct { Bits delta; u32 channels, channels_end; } Edge;
 typedef struct { u32 shift; u64 low; Bits *difference; uint8_t *known; u64 room; } Channel;
 typedef struct { Bits part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
 typedef struct { u64 state; u32 found; u32 unused; } Event;
-typedef struct { Bits after; u64 hash; u32 outside; } Successor;
+typedef struct { Bits after; u64 hash; u32 of, nth : 31, stays : 1; } Successor;    /* of which state, and which one */
+typedef struct { Bits state; u32 of; } Outside;
 typedef struct { const Successor *found; u64 place, at; } Fresh;    /* its place in the batch; where it is seen */
+typedef ARRAY(Successor) Successors;
 
+#define MOST_THREADS 64
 #define APART 128               /* bytes between what different threads write: a line of the cache, and its neighbour */
 
-/* What was found of states, one after the other; whether Python may be asked for what the tables lack; whether any of
-   them has more to say than its successors. */
+/* What was found of states, one after the other: entries, successors (by shard, if there are parts), what is out of
+   bounds; whether Python may be asked for what the tables lack; whether any state answers, or leads nowhere. */
 typedef struct {
-    ARRAY(u32) met; ARRAY(Successor) after; ARRAY(u32) ahead; int asks, says; char apart[APART];
+    ARRAY(u32) met; ARRAY(u32) ahead; ARRAY(Outside) outside;
+    Successors after[MOST_THREADS];
+    u32 parts;
+    int asks, says, lacks;
+    char apart[APART];
 } Looker;
 
 /* Some of the seen states: bits of the hash above the number + 1, or fingerprints; and which of a batch are new. */
@@ -123,13 +130,16 @@ typedef struct {
     char apart[APART];
 } Shard;
 
-/* What was found of a state: which of a looker's entries and successors; whether any of them leads on, or answers. */
-typedef struct { int code, leads, answers; u32 who, met, met_end, after, after_end; } Found;
+/* What was found of a state: which of a looker's entries; whether any of them leads on, or answers. */
+typedef struct { int code, leads, answers; u32 met, met_end; } Found;
 
-static void looker_free(Looker *l) { free(l->met.at); free(l->after.at); free(l->ahead.at); }
+static void looker_free(Looker *l)
+{
+    free(l->met.at); free(l->ahead.at); free(l->outside.at);
+    for (u32 s = 0; s < MOST_THREADS; s++) free(l->after[s].at);
+}
 
-#define MOST_THREADS 64
-#define MOST_OF_BATCH 8192       /* states that several threads look up together */
+#define MOST_OF_BATCH 8192       /* states that are looked up together */
 
 typedef int64_t (*Miss)(int kind, u32 number);   /* of the state in `missed` */
 
