@@ -1,6 +1,6 @@
 """The inner loop in C: states in the kernel, by its tables, which Python fills where an entry is missing.
 
-The kernel goes state by state. Where it needs an entry that it does not have it calls `KernelLoop._miss`; what Python
+The kernel goes batch by batch. Where it needs an entry that it does not have it calls `KernelLoop._miss`; what Python
 raises there is kept, the kernel stops, and `expand` raises it again. Where a field got too narrow all states are packed
 anew in place, if they still fit the kernel's words.
 """
@@ -30,7 +30,7 @@ EARLY = 3_000_000
 SLICE = 50_000
 """States that are expanded before Python looks around (Ctrl-C, progress)."""
 BATCH = 2_048
-"""States that several threads look up together, before one of them takes what was found in order; no more."""
+"""States that are expanded together, by one thread or several; no more."""
 NONE = 0xFFFFFFFF
 LOOK_UP, CHANNEL = 0, 1
 """What the kernel may miss, besides an image: as in kernel.c."""

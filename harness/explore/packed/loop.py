@@ -31,7 +31,7 @@ class LoopOptions:
     fingerprints: bool = False
     deadlocks: bool = False
     threads: int = 1
-    """How many threads of the kernel look states up."""
+    """How many threads of the kernel expand states."""
     is_full: Callable[[], bool] = lambda: False
     """Says whether there is no more memory."""
 
