@@ -62,3 +62,24 @@ def test_threads_begin_where_little_is_missing() -> None:
     model = made(MODELS["gist"])
     *_, ready = searched(model, 2)
     assert ready == 0
+
+
+@KERNEL
+def test_threads_pack_anew_and_let_their_tables_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a field gets too narrow late, threads share the work; the tables of each have grown many times by then."""
+    packed: list[int] = []
+    packs = kernel_loop.KernelLoop._repack
+
+    def noted(loop: kernel_loop.KernelLoop) -> bool:
+        packed.append(loop._counts()[1])
+        return packs(loop)
+
+    monkeypatch.setattr(kernel_loop.KernelLoop, "_repack", noted)
+    sizes = {"brokers": 4, "txn-log-partitions": 1, "transactional-ids": 2}
+    model = find_model("transactions/diary-01").make(sizes, history_variables=True)
+    *found, _ = searched(model, 1)
+    for threads in (2, 5):
+        *together, ready = searched(model, threads)
+        assert together == found
+        assert ready > 10_000
+    assert max(packed) > 10_000
