@@ -275,7 +275,7 @@ def test_controller_tells_brokers_again_until_they_have_heard() -> None:
     assert cluster.controller.timers(cluster.local) == ()
     cluster.by("elect b2")
     for b, leader_epoch, broker_epoch, left in (
-        ("b1", 1, 0, "b2,b3"), ("b2", 0, 0, "b2,b3"), ("b2", 1, 1, "b2,b3"), ("b2", 1, 0, "b3"), ("b3", 1, 0, ""),
+        ("b1", 1, 0, "b2,b3"), ("b1", 0, 0, "b2,b3"), ("b2", 1, 1, "b2,b3"), ("b2", 1, 0, "b3"), ("b3", 1, 0, ""),
     ):
         assert cluster.controller.timers(cluster.local) == ("ResendLeaderAndIsr",)
         message = messages.LeaderAndIsrResponse(leader_epoch, broker_epoch, source=b, dest=CONTROLLER, partition=P)

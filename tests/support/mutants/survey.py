@@ -55,7 +55,7 @@ GATEWAYS_TESTS = tuple(f"gateway/test_{name}.py" for name in (
 ))
 FAILOVERS = ("leaderless", "gateway_replicas", "moved_replicas")
 REPLICATIONS_TESTS = (
-    "protocols/replication/test_replication_spec.py",
+    *(f"protocols/replication/test_{name}.py" for name in ("quorum", "replication_spec")),
     *(f"protocols/broker/test_{name}.py" for name in ("failover", "recorded_clusters")),
     *(f"gateway/test_{name}.py" for name in FAILOVERS),
     *(f"protocols/replication/test_replication_{name}.py" for name in ("versions", "actors")),
