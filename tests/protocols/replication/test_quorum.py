@@ -58,7 +58,7 @@ def test_replica_that_is_about_to_go_is_let_in_when_it_is_there_again() -> None:
     assert quorum.shut_down(two, "r2") is None
     one = quorum.shut_down(two, "r3")
     assert one is not None and (one.isr, one.shutting_down) == ({"r1"}, {"r2", "r3"})
-    assert quorum.shut_down(one, "r1") is None
+    assert quorum.shut_down(one, "r1") is None and quorum.shut_down(led(), "r1") is None
     proposed = FrozenMap({"r1": 0, "r2": 0})
     assert quorum.are_eligible(q, proposed) and not quorum.are_eligible(one, proposed)
     back = quorum.register(one, "r2", 1)
