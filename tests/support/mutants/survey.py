@@ -47,7 +47,7 @@ BROKERS_TESTS = (
     *UNIT_TESTS, *(f"protocols/broker/test_{name}.py" for name in ("assignors", "what_brokers_answer", "roles")),
     *(f"protocols/cluster/test_{name}.py" for name in (
         "topics", "plain_records", "running", "idempotent", "transaction_properties", "kip_939")),
-    "protocols/broker/test_failover.py", "protocols/broker/test_recorded_clusters.py",
+    "protocols/broker/test_recorded_clusters.py",
 )
 GATEWAYS_TESTS = tuple(f"gateway/test_{name}.py" for name in (
     "records", "fetch_sessions", "groups", "settings", "topic_ids", "admin", "gateway_faults", "consumer_groups",
