@@ -19,16 +19,18 @@ from support.paths import TESTS as TESTS_FOLDER
 ROWS = ("exactly-once-commits", "aborted-unlisted")
 """One that expects no violation, and one that expects one."""
 TESTS = ("protocols/cluster/test_consumer.py",)
-ROOMS: Mapping[str, Room] = {"small": Room((), ROWS, TESTS), "recorded": Room((), ROWS, (), "process")}
+CALM = "replication-calm"
+ROOMS: Mapping[str, Room] = {
+    "small": Room((), ROWS, TESTS), "recorded": Room((), ROWS, (), "process"), "replication": Room((), (CALM,), ())}
 BUDGET = {"runs": 4, "replicated": 1, "first": 2, "flawed": 100}
 REFUSED = "if request.producer_id != known.producer_id and not is_retry_over_overflow(request, known):"
 UNLISTED = 'leader={"fetch": fetch_unlisted},'
 
 
-def edited(file: str, old: str, new: str) -> Edited:
+def edited(file: str, old: str, new: str, room: str = "small") -> Edited:
     """Return a file of `kafka_proto` with a text in the place of another one."""
     mutant = Mutant(f"{old} | {new}", f"kafka_proto/{file}", old, new)
-    return Edited(mutant, "small", False, source.edited(mutant))
+    return Edited(mutant, room, False, source.edited(mutant))
 
 
 def pinned(name: str, room: str) -> Edited:
@@ -47,6 +49,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> survey.Survey:
     (edited("broker/coordinator/end_txn.py", REFUSED, "if True:"), "hunt", ROWS[0], "FencedForAReason: "),
     (edited("broker/changes.py", UNLISTED, ""), "hunt", ROWS[1], "ReadBound is violated no more"),
     (edited("clients/consumer.py", "max(position,", "max("), "hunt", ROWS[1], "TypeError raised in"),
+    (edited("replication/high_watermark.py", "return all(", "return any(", "replication"), "hunt", CALM, "StrongIsr: "),
     (pinned("init-empty-transactional-id-taken", "recorded"), "conformance", "init_empty_tid", "step 1"),
     (pinned("consumer-shows-what-it-is-past", "small"), "test",
      "test_records_before_the_position_are_not_shown_again", ""),
@@ -65,12 +68,16 @@ def test_edit_is_caught_by_the_first_that_tells_it_from_the_source(
 
 def test_right_source_is_learned_once_and_has_its_flaw(small: survey.Survey) -> None:
     """Of the row that expects no violation all runs, of the other one as many as find its flaw sixteen times."""
+    noted = list[Mapping[str, object]]()
+    small.known.clear()
+    small.note = noted.append
     small.learn(ROWS)
     known = dict(small.known)
+    assert noted == [{"row": name, **known[name]} for name in ROWS]
     assert known[ROWS[0]] == {"runs": BUDGET["runs"], "witnesses": []}
     assert 16 <= known[ROWS[1]]["runs"] <= BUDGET["flawed"]
     small.learn(ROWS)
-    assert small.known == known
+    assert small.known == known and len(noted) == len(ROWS)
 
 
 @pytest.mark.parametrize("room", ("transactions", "compaction"))
@@ -126,10 +133,12 @@ def test_survey_goes_on_where_it_was_but_not_with_other_packages(
 ) -> None:
     """Lines of the same packages are kept; of others, a sentence and exit code 2."""
     out = tmp_path / "new" / "mutants.jsonl"
-    assert survey.earlier(out, "a") == {}
+    assert survey.earlier(out, "a") == ({}, {})
     with out.open("a", encoding="utf-8") as file:
         print(json.dumps({"name": "x", "by": "hunt"}), file=file)
-    assert survey.earlier(out, "a") == {"x": {"name": "x", "by": "hunt"}}
+        print(json.dumps({"row": "y", "runs": 8, "witnesses": ["z"]}), file=file)
+    assert survey.earlier(out, "a") == (
+        {"y": {"runs": 8, "witnesses": ["z"]}}, {"x": {"name": "x", "by": "hunt"}})
     with pytest.raises(SystemExit) as ended:
         survey.earlier(out, "b")
     assert ended.value.code == 2

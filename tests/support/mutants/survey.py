@@ -5,7 +5,8 @@
 Wrong edits are the pinned ones of `tests/data` and every small one that can be made (`generated_mutants`); of each, N a
 room are judged. Each has a process of its own, with a copy of the packages. The first that is red ends it: a row of the
 hunt finds something else than with the right source, then a recorded situation is answered otherwise, then a unit test
-fails. A line of JSON for each goes to FILE; what is there is not judged again. Rooms take turns. Prints the table.
+fails. A line of JSON for each goes to FILE, and one for each row that was learned from the right source; what is there
+is not judged or learned again. Rooms take turns. Prints the table.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -39,16 +40,28 @@ from support.mutants.transaction_catchers import UNIT_TESTS
 from support.paths import SUPPORT
 
 FATES = ("hunt", "conformance", "test", "equivalent", "left")
+AT_ONCE = 10
+"""Rows that are learned in one process."""
 HEADINGS = ("room", "made", "judged", "hunt", "conformance", "tests only", "equivalent", "left")
 BROKERS_TESTS = (
     *UNIT_TESTS, *(f"protocols/broker/test_{name}.py" for name in ("assignors", "what_brokers_answer", "roles")),
     *(f"protocols/cluster/test_{name}.py" for name in (
         "topics", "plain_records", "running", "idempotent", "transaction_properties", "kip_939")),
+    "protocols/broker/test_recorded_clusters.py",
 )
 GATEWAYS_TESTS = tuple(f"gateway/test_{name}.py" for name in (
     "records", "fetch_sessions", "groups", "settings", "topic_ids", "admin", "gateway_faults", "consumer_groups",
     "deleted_topics", "leaderless", "internal_topics", "connection", "messages", "codec", "host",
 ))
+FAILOVERS = ("leaderless", "gateway_replicas", "moved_replicas")
+REPLICATIONS_TESTS = (
+    *(f"protocols/replication/test_{name}.py" for name in ("quorum", "replication_spec")),
+    *(f"protocols/broker/test_{name}.py" for name in ("failover", "recorded_clusters")),
+    *(f"gateway/test_{name}.py" for name in FAILOVERS),
+    *(f"protocols/replication/test_replication_{name}.py" for name in ("versions", "actors")),
+)
+COMPACTIONS_TESTS = tuple(f"protocols/compaction/test_compaction_{name}.py" for name in (
+    "spec", "refinement", "actors"))
 
 
 @attrs.frozen
@@ -80,21 +93,23 @@ ROOMS: Mapping[str, Room] = {
     "stack": attrs.evolve(_broker("kafka_proto/clients/**/*.py"), tests=(
         *BROKERS_TESTS, "protocols/cluster/test_producer_calls.py")),
     "broker": _broker(*(f"kafka_proto/broker/{name}.py" for name in (
-        "broker", "controller", "failover", "look_ups", "other_brokers", "placement", "roles"))),
+        "broker", "controller", "failover", "look_ups", "other_brokers", "placement", "roles")),
+        gateway=(*FAILOVERS, "deleted_topics", "internal_topics", "slow_disks")),
     "gateway": Room(tuple(f"kafka_proto/gateway/{name}.py" for name in (
         "apis/*", "answers", "configs", "connection", "front", "injected_errors", "internal_records", "records",
         "topic_ids", "transactions")), (), GATEWAYS_TESTS, "wire"),
     "replication": Room(
         tuple(f"kafka_proto/replication/{name}.py" for name in (
-            "following", "high_watermark", "isr", "leadership", "leading", "partition", "quorum", "replica",
-            "replica_state", "truncation")),
-        ("kafka/", "replication/"), ("protocols/replication/test_replication_versions.py",), "process"),
+            "controller", "following", "high_watermark", "isr", "leadership", "leading", "partition", "quorum",
+            "replica", "replica_state", "truncation")),
+        ("kafka/", "replication/"), REPLICATIONS_TESTS, "process"),
     "transactions": Room(
         ("kafka_proto/transactions/decisions/*.py", "kafka_proto/transactions/versions.py"), ("transactions/",),
         ("protocols/transactions/test_versions.py", "protocols/transactions/test_repairs.py")),
     "compaction": Room(
-        tuple(f"compaction/{name}.py" for name in ("bookkeeper", "broker", "compactor", "reader")), ("compaction/",),
-        ("protocols/compaction/test_compaction_actors.py",)),
+        tuple(f"compaction/{name}.py" for name in (
+            "bookkeeper", "broker", "compactor", "trimming", "trimming_broker")),
+        ("compaction/",), COMPACTIONS_TESTS),
 }
 
 
@@ -164,9 +179,13 @@ def digest() -> str:
 class Survey:
     """Judges wrong edits, one after the other, in a copy of the packages that is edited and put right again."""
 
-    def __init__(self, folder: Path, rooms: Mapping[str, Room] = ROOMS, budget: Mapping[str, int] = BUDGET) -> None:
-        self.folder, self.rooms, self.budget = folder, rooms, dict(budget)
-        self.known: dict[str, Any] = {}
+    def __init__(
+        self, folder: Path, rooms: Mapping[str, Room] = ROOMS, budget: Mapping[str, int] = BUDGET,
+        known: Mapping[str, Mapping[str, Any]] | None = None,
+        note: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        self.folder, self.rooms, self.budget, self.note = folder, rooms, dict(budget), note
+        self.known: dict[str, Mapping[str, Any]] = dict(known or {})
         for package in PACKAGES:
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "recorded"))
         recorded = Path("kafka_proto", "conformance", "recorded")
@@ -175,12 +194,14 @@ class Survey:
     def learn(self, names: Iterable[str]) -> None:
         """Learn from the right source what the runs of these rows show."""
         missing = [name for name in names if name not in self.known]
-        done = self._run({"learn": missing, "budget": self.budget}, keep=True) if missing else None
-        if done is not None and done.returncode:
-            raise RuntimeError(done.stderr[-2000:])
-        for line in done.stdout.splitlines() if done is not None else ():
-            found = json.loads(line)
-            self.known[found.pop("row")] = found
+        for n in range(0, len(missing), AT_ONCE):
+            done = self._run({"learn": missing[n : n + AT_ONCE], "budget": self.budget}, keep=True)
+            if done.returncode:
+                raise RuntimeError(done.stderr[-2000:])
+            for found in map(json.loads, done.stdout.splitlines()):
+                if self.note is not None:
+                    self.note(found)
+                self.known[found["row"]] = {name: found[name] for name in ("runs", "witnesses")}
 
     def judge(self, edited: Edited) -> dict[str, Any]:
         """Return the line of a mutant."""
@@ -240,8 +261,8 @@ def table(lines: Iterable[Mapping[str, Any]], made: Mapping[tuple[str, bool], in
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (HEADINGS, ["---"] * len(HEADINGS), *rows))
 
 
-def earlier(out: Path, of: str) -> dict[str, dict[str, Any]]:
-    """Return the lines of a file by name. Raises SystemExit if they are of other packages."""
+def earlier(out: Path, of: str) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Return what a file has: rows that were learned, and edits, by name. Raises SystemExit for other packages."""
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
     if not lines:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -249,7 +270,8 @@ def earlier(out: Path, of: str) -> dict[str, dict[str, Any]]:
     elif lines[0] != {"packages": of}:
         print(f"{out} is a survey of other packages; move it away, or give --out another file", file=sys.stderr)
         raise SystemExit(2)
-    return {line["name"]: line for line in lines[1:]}
+    known = {line["row"]: {name: line[name] for name in ("runs", "witnesses")} for line in lines[1:] if "row" in line}
+    return known, {line["name"]: line for line in lines[1:] if "row" not in line}
 
 
 def main() -> None:
@@ -261,7 +283,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/mutants.jsonl"))
     given = parser.parse_args()
-    done, made, samples = earlier(given.out, digest()), Counter[tuple[str, bool]](), list[list[Edited]]()
+    known, done = earlier(given.out, digest())
+    made, samples = Counter[tuple[str, bool]](), list[list[Edited]]()
     for room in given.room or ROOMS:
         every = list(edits_of(room))
         for pinned, most in ((True, given.pinned), (False, given.generated)):
@@ -271,7 +294,7 @@ def main() -> None:
     chosen = [edited for turn in zip_longest(*samples) for edited in turn if edited is not None]
     todo, began = [edited for edited in chosen if edited.mutant.name not in done], monotonic()
     with tempfile.TemporaryDirectory() as folder, given.out.open("a", encoding="utf-8") as out:
-        survey = Survey(Path(folder))
+        survey = Survey(Path(folder), known=known, note=lambda row: print(json.dumps(row), file=out, flush=True))
         for number, edited in enumerate(todo, 1):
             line = done[edited.mutant.name] = survey.judge(edited)
             print(json.dumps(line), file=out, flush=True)
