@@ -12,7 +12,7 @@ from harness.model import System
 
 def system() -> System:
     """Return the models `kafka/*` with their scenarios and tours."""
-    from kafka_proto.cluster import kip_939
+    from kafka_proto.cluster import kip_939, processing
     from kafka_proto.cluster.models import MODELS
     from kafka_proto.cluster.scenarios import SCENARIOS
     from kafka_proto.cluster.tours import TOURS
@@ -22,5 +22,6 @@ def system() -> System:
         "exactly-once/kip-360": "kafka/3.5", "exactly-once/kip-890-part-1": "kafka/3.9, or the release that it was,",
         "exactly-once/kip-890": "kafka/4.0, or the release that it was,",
     }
-    models, scenarios = (*MODELS, kip_939.MODEL), (*SCENARIOS, *kip_939.SCENARIOS)
+    models = (*MODELS, kip_939.MODEL, processing.MODEL)
+    scenarios = (*SCENARIOS, *kip_939.SCENARIOS, *processing.SCENARIOS)
     return System("cluster", models, scenarios, TOURS, gone=gone, package=__name__)

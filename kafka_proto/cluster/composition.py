@@ -98,7 +98,11 @@ def with_local_logs(
         for p in log.led:
             first = first.put(RECORDS[p], held.get(p, first[RECORDS[p]]))
         brokers.append(broker)
-        states[b] = broker.started(log.known(first), {part: first[part] for part in log.parts})
+        started = broker.started(log.known(first), {part: first[part] for part in log.parts})
+        for p in log.led:
+            if p in held and log.roles[p].loads_at_once:
+                started = log.loaded(started, p, held[p].committed, len(held[p].committed))
+        states[b] = started
     return tuple(brokers), states
 
 

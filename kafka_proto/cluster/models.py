@@ -42,6 +42,7 @@ from kafka_proto.cluster.logs import LocalLogs, Logs, ReplicatedLogs
 from kafka_proto.cluster.properties import NOT_CLAIMED, properties
 from kafka_proto.cluster.refinement import refinement
 from kafka_proto.cluster.topics import topics
+from kafka_proto.log import RecordBatch
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
 from kafka_proto.requests import IsolationLevel
@@ -111,6 +112,10 @@ def nothing_beside(addresses: tuple[str, ...], clients: tuple[str, ...], setting
     return (), ()
 
 
+def nothing_held(placement: Placement, sizes: Mapping[str, int]) -> Mapping[str, tuple[RecordBatch, ...]]:
+    return FrozenMap()
+
+
 def nothing_more(placement: Placement, network: Network, logs: Logs) -> tuple[Property, ...]:
     return ()
 
@@ -131,6 +136,8 @@ class Applications:
     """Properties that a search leaves out if it is not asked for them."""
     is_released: bool = True
     """Whether coordinators are checked against diary 02, and applications are written in Python."""
+    held: Callable[[Placement, Mapping[str, int]], Mapping[str, tuple[RecordBatch, ...]]] = nothing_held
+    """What partitions hold at the start, if logs are not replicated."""
 
 
 RELEASED = Applications(FAMILIES)
@@ -162,6 +169,8 @@ def build(
     }
     refuse(sizes, settings, replicated=replicated)
     rules: composition.Rules | None = None
+    if replicated and users.held is not nothing_held:
+        raise Refusal("log: replicated logs are empty at the start, and there is nothing to process; leave log out")
     if replicated:
         hosts, least = composition.hosts_of(placement, sizes), sizes["min-insync-replicas"]
         rules = composition.rules_of(hosts, dict.fromkeys(hosts, least), settings)
@@ -170,7 +179,8 @@ def build(
     else:
         leaders = {p: placement.leader(p) for p in placement.all_partitions}
         later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
-        held = {p: Records(records) for p, records in begun.items()}
+        written = {**begun, **users.held(placement, sizes)}
+        held = {p: Records(records) for p, records in written.items()}
         processes, states = composition.with_local_logs(roles, leaders, held, later)
     initial = {slot: value for b in processes if isinstance(b, Broker)
                for slot, value in composition.on_disk(b, states[b.name]).items()}

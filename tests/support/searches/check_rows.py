@@ -69,6 +69,7 @@ ROWS: tuple[Row, ...] = (
           violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution"))
       for client in ("rdkafka", "java39")),
     Row("kafka/kip-939", {**WHOLE, "transactions": 1, "producers": 2}),
+    Row("kafka/kip-447", {**WHOLE, "partitions": 2, "transactions": 1}, 1, settings={"timeouts": ""}),
     Row("kafka/4.0", MOVING, settings=REPLICATED),
     Row("kafka/4.0", {**ONE_RECORD, "elections": 1}, 1, settings=REPLICATED),
     Row("kafka/4.0", ONE_RECORD, 0, "crash=1", ("b1", "b2"), REPLICATED, is_large=True),
@@ -196,6 +197,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("completed-twice", "NoHangingTransaction", 18, 222),
     Exhibit("older-offset-counts", "OffsetsAsCommitted", 24, 3_838_904, most=6_000_000, is_large=True),
     Exhibit("later-batch-first", "AcknowledgedOnce", 14, 172),
+    Exhibit("offset-read-too-early", "ProcessedOnce", 54, 172_762, is_large=True),
     Exhibit("prepared-aborted", "PreparedEndsAsDecided", 13, 7_254),
     Exhibit("prepared-times-out", "PreparedStaysOpen", 11, 222),
     Exhibit("kept-in-same-epoch", "EpochUsedOnce", 23, 136_950, is_large=True),
