@@ -14,7 +14,7 @@ from harness.model import Reason
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.coordinator import Key, Offsets
-from kafka_proto.cluster.reasons import OF_FATAL_CODES, REASONS, Happening
+from kafka_proto.cluster.reasons import OF_FATAL_CODES, REASONS, RefusalReason
 from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
 
 T = TypeVar("T")
@@ -203,7 +203,7 @@ def fatal_for_a_reason(who: str, error: str, mine: tuple[int, int], known: Itera
     """
     others = [each for each in known if each[0] != mine[0]]
     newer = [each for each in known if each[0] == mine[0] and each[1] > mine[1]]
-    happened = {Happening.FENCED: others or newer, Happening.REPLACED: others}
+    happened = {RefusalReason.FENCED: others or newer, RefusalReason.REPLACED: others}
     reasons = REASONS.get((OF_FATAL_CODES, error), ()) if mine[0] != NO_PRODUCER_ID else ()
     if any(happened.get(each) for each in reasons):
         return None

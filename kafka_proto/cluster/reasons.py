@@ -15,7 +15,7 @@ from harness.model import Reason
 from kafka_proto.errors import Error
 
 
-class Happening(StrEnum):
+class RefusalReason(StrEnum):
     """What may have happened, as a person is told."""
 
     FENCED = "a fence"
@@ -37,7 +37,7 @@ class Happening(StrEnum):
     """Of records, in the partition."""
 
 
-FENCED, REPLACED, ENDED, UNDER_WAY, MOVED, TOO_FEW, UNREACHED, GAP, DELETED = Happening
+FENCED, REPLACED, ENDED, UNDER_WAY, MOVED, TOO_FEW, UNREACHED, GAP, DELETED = RefusalReason
 ADD = ("AddPartitionsToTxnRequest", "AddOffsetsToTxnRequest")
 END, INIT = ("EndTxnRequest",), ("InitProducerIdRequest",)
 PRODUCE, OFFSETS = ("ProduceRequest",), ("TxnOffsetCommitRequest",)
@@ -52,7 +52,7 @@ class CodeReasons:
 
     requests: tuple[str, ...]
     error: Error
-    happenings: tuple[Happening, ...]
+    happenings: tuple[RefusalReason, ...]
 
 
 ROWS = (
@@ -75,13 +75,13 @@ ROWS = (
     CodeReasons(PRODUCE, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, (TOO_FEW,)),
 )
 """What producers are refused by. A code of no row has no reason: nothing that happens to one that keeps the rules."""
-REASONS: dict[tuple[str, str], tuple[Happening, ...]] = {
+REASONS: dict[tuple[str, str], tuple[RefusalReason, ...]] = {
     (request, row.error): row.happenings for row in ROWS for request in row.requests
 }
 
 
 def refused_for_a_reason(
-    who: str, request: str, error: Error, has_happened: Callable[[Happening], bool]
+    who: str, request: str, error: Error, has_happened: Callable[[RefusalReason], bool]
 ) -> Reason:
     """P7, of an answer: something has happened that its code is for."""
     reasons = REASONS.get((request, error), ())

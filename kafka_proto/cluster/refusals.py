@@ -20,7 +20,7 @@ from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.client_connections import ClientConnections, Sent
 from kafka_proto.clients.producer.answers import AnswerVerdict, verdict
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, epoch_of, itself
-from kafka_proto.cluster.reasons import Happening, refused_for_a_reason
+from kafka_proto.cluster.reasons import RefusalReason, refused_for_a_reason
 from kafka_proto.errors import Error
 from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.replication.controller import CONTROLLER
@@ -121,19 +121,19 @@ class RefusalFacts:
                 yield why
 
     def _has_happened(
-        self, view: View, c: str, connections: ClientConnections, request: Any, what: Happening
+        self, view: View, c: str, connections: ClientConnections, request: Any, what: RefusalReason
     ) -> bool:
         p = self._partition(c, request)
         match what:
-            case Happening.MOVED:
+            case RefusalReason.MOVED:
                 return self._moved(view, c, p)
-            case Happening.TOO_FEW:
+            case RefusalReason.TOO_FEW:
                 return self._has_another_isr(view, p)
-            case Happening.UNREACHED:
+            case RefusalReason.UNREACHED:
                 return any(CONNECTIONS.derived(view, b, OPENED) for b in self.placement.brokers)
-            case Happening.GAP:
+            case RefusalReason.GAP:
                 return self._has_others(connections, request) or self._has_gap(view, p, request)
-            case Happening.DELETED:
+            case RefusalReason.DELETED:
                 return self.logs.made(view, p, itself).log_start_offset > 0
         return c in self.placement.producers and self._happened_to(view, c, request, what)
 
@@ -175,18 +175,18 @@ class RefusalFacts:
             == (batch.producer_id, batch.producer_epoch, batch.base_sequence - 1)
             for each in log.batches if each.marker is None)
 
-    def _happened_to(self, view: View, c: str, request: Any, what: Happening) -> bool:
+    def _happened_to(self, view: View, c: str, request: Any, what: RefusalReason) -> bool:
         tid = self.placement.tid_of(c)
         p = self.placement.transaction_partition(tid)
         logged = self.logs.told(view, p, entries_of).get(tid, ())
-        if what is Happening.UNDER_WAY:
+        if what is RefusalReason.UNDER_WAY:
             was_later = self.commits_later and (logged or self._moved(view, c, p))
             return bool(was_later) or any(entry.state in PREPARED for entry in logged) or any(
                 tid in COORDINATOR[p].derived(view, b, pending_of) for b in self.placement.brokers)
         mine = producer_of(request)
-        if what is Happening.ENDED:
+        if what is RefusalReason.ENDED:
             return any(ends(entry, *mine) for entry in logged)
         known = [*(entry.owner for entry in logged), *filter(None, (
             COORDINATOR[p].derived(view, b, cached_of).get(tid) for b in self.placement.brokers))]
         others = any(producer_id not in (mine[0], NO_PRODUCER_ID) for producer_id, _ in known)
-        return others or (what is Happening.FENCED and any(each > mine for each in known if each[0] == mine[0]))
+        return others or (what is RefusalReason.FENCED and any(each > mine for each in known if each[0] == mine[0]))

@@ -26,7 +26,7 @@ from kafka_proto.broker.parts import NOBODY, Connections, CoordinatorState, Lead
 from kafka_proto.clients.client_connections import ClientConnections, Sent
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState
-from kafka_proto.cluster.reasons import REASONS, ROWS, Happening
+from kafka_proto.cluster.reasons import REASONS, ROWS, RefusalReason
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
@@ -104,14 +104,14 @@ def crashed(b: str) -> Changes:
 
 OPEN, ENDED = logged(TxnState.ONGOING), logged(TxnState.ONGOING, TxnState.PREPARE_ABORT, TxnState.COMPLETE_ABORT)
 OUT_OF_ORDER = told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2")
-CASES: Mapping[Happening, tuple[Changes, Changes, Changes]] = {
-    Happening.FENCED: (told(produce(), Error.INVALID_PRODUCER_EPOCH, "b2"), OPEN, logged(TxnState.EMPTY, epoch=1)),
-    Happening.REPLACED: (told(END, Error.INVALID_PRODUCER_ID_MAPPING), logged(TxnState.EMPTY, epoch=1),
+CASES: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
+    RefusalReason.FENCED: (told(produce(), Error.INVALID_PRODUCER_EPOCH, "b2"), OPEN, logged(TxnState.EMPTY, epoch=1)),
+    RefusalReason.REPLACED: (told(END, Error.INVALID_PRODUCER_ID_MAPPING), logged(TxnState.EMPTY, epoch=1),
                          logged(TxnState.EMPTY, producer_id=1)),
-    Happening.ENDED: (told(produce(), Error.TRANSACTION_ABORTABLE, "b2"), OPEN, ENDED),
-    Happening.UNDER_WAY: (told(ADD, Error.CONCURRENT_TRANSACTIONS), OPEN, ENDED),
-    Happening.MOVED: (told(END, Error.NOT_COORDINATOR), OPEN, {**OPEN, **crashed("b2")}),
-    Happening.GAP: (OUT_OF_ORDER, written(batch("c1.1#1", 0)), written(batch("c1.1#1", 0, epoch=1))),
+    RefusalReason.ENDED: (told(produce(), Error.TRANSACTION_ABORTABLE, "b2"), OPEN, ENDED),
+    RefusalReason.UNDER_WAY: (told(ADD, Error.CONCURRENT_TRANSACTIONS), OPEN, ENDED),
+    RefusalReason.MOVED: (told(END, Error.NOT_COORDINATOR), OPEN, {**OPEN, **crashed("b2")}),
+    RefusalReason.GAP: (OUT_OF_ORDER, written(batch("c1.1#1", 0)), written(batch("c1.1#1", 0, epoch=1))),
 }
 """By reason: an answer, a history in which nothing happened that it is for, and one in which that happened."""
 MORE: list[tuple[Changes, Changes, Changes]] = [
@@ -122,12 +122,12 @@ MORE: list[tuple[Changes, Changes, Changes]] = [
      {**written(batch("c1.1#1", 0)),
       **told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2", opened=FrozenMap({"b1": 1}))}),
 ]
-REPLICATED: Mapping[Happening, tuple[Changes, Changes, Changes]] = {
-    Happening.TOO_FEW: (told(produce(), Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "b2"), led("T-0"),
+REPLICATED: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
+    RefusalReason.TOO_FEW: (told(produce(), Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "b2"), led("T-0"),
                         led("T-0", partition_epoch=2)),
-    Happening.UNREACHED: (told(produce(), Error.NETWORK_EXCEPTION, "b2"), {},
+    RefusalReason.UNREACHED: (told(produce(), Error.NETWORK_EXCEPTION, "b2"), {},
                           {"b2[connections]": Connections(FrozenMap({"b1": 1}))}),
-    Happening.MOVED: (told(produce(), Error.NOT_LEADER_OR_FOLLOWER, "b2"), led("T-0", partition_epoch=2),
+    RefusalReason.MOVED: (told(produce(), Error.NOT_LEADER_OR_FOLLOWER, "b2"), led("T-0", partition_epoch=2),
                       led("T-0", leader_epoch=1)),
 }
 
@@ -158,7 +158,7 @@ def test_deletion_is_a_reason_for_a_producer_that_is_unknown() -> None:
 
 def test_every_reason_has_its_bad_history() -> None:
     """None is left out."""
-    assert {*CASES, *REPLICATED, Happening.DELETED} == {*Happening}
+    assert {*CASES, *REPLICATED, RefusalReason.DELETED} == {*RefusalReason}
 
 
 def test_code_of_no_row_has_no_reason() -> None:
@@ -182,7 +182,7 @@ def test_each_pair_of_request_and_code_is_in_one_row() -> None:
 
 def listed() -> str:
     """Return the table as the page on transactions has it: reasons with codes, and a request whose are others."""
-    found: dict[tuple[Happening, ...], list[str]] = {}
+    found: dict[tuple[RefusalReason, ...], list[str]] = {}
     for row in ROWS:
         to = " (TxnOffsetCommit)" if row.requests == ("TxnOffsetCommitRequest",) else ""
         found.setdefault(row.happenings, []).append(f"`{row.error.value}`{to}")
