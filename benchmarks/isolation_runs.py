@@ -76,7 +76,7 @@ def count(name: str, seeds: range, strategy: str) -> Count:
     began, total = time.process_time(), Count()
     model, plan = resolve(name)
     invariants = {each.name for each in model.properties if each.is_safety}
-    claims = tuple(sorted(invariants & (SEEN_BY_CLIENTS | set(plan.claims))))
+    claims = tuple(sorted(invariants & {*SEEN_BY_CLIENTS, *plan.claims, "RefusedForAReason"}))
     plan, source = attrs.evolve(plan, claims=claims, stop_at_violation=False), Strategies(strategy)
     tables = Tables(model)
     with long_lived():

@@ -14,6 +14,7 @@ from harness.model import Reason
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.broker.ghosts import Noted, Span
 from kafka_proto.broker.group.coordinator import Key, Offsets
+from kafka_proto.cluster.reasons import OF_FATAL_CODES, REASONS, RefusalReason
 from kafka_proto.log import NO_PRODUCER_ID, Marker, RecordBatch
 
 T = TypeVar("T")
@@ -194,21 +195,17 @@ def fenced_for_a_reason(
     return f"{who} failed by {error} with producer id {mine[0]}, epoch {mine[1]}, but nobody has fenced it"
 
 
-FENCES = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
-REPLACED = "INVALID_PRODUCER_ID_MAPPING"
-
-
 def fatal_for_a_reason(who: str, error: str, mine: tuple[int, int], known: Iterable[tuple[int, int]]) -> Reason:
     """P7: the code that makes a producer unusable says what has happened to it.
 
-    What the documentation of the codes gives as reasons (`org.apache.kafka.common.errors`): another producer, or a
-    newer epoch, for the codes of fences; another producer id for INVALID_PRODUCER_ID_MAPPING. To a client that keeps
-    the rules nothing else happens for good, and one without a producer id cannot have been fenced.
+    `REASONS` has what that is. To a client that keeps the rules nothing else happens for good, and one without a
+    producer id cannot have been fenced.
     """
     others = [each for each in known if each[0] != mine[0]]
     newer = [each for each in known if each[0] == mine[0] and each[1] > mine[1]]
-    has_id = mine[0] != NO_PRODUCER_ID
-    if has_id and ((error in FENCES and (others or newer)) or (error == REPLACED and others)):
+    happened = {RefusalReason.FENCED: others or newer, RefusalReason.REPLACED: others}
+    reasons = REASONS.get((OF_FATAL_CODES, error), ()) if mine[0] != NO_PRODUCER_ID else ()
+    if any(happened.get(each) for each in reasons):
         return None
     said = f"{who} is unusable by {error} with producer id {mine[0]}, epoch {mine[1]}"
     if newer:

@@ -29,6 +29,7 @@ from kafka_proto.clients.producer import ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
+from kafka_proto.cluster.refusals import RefusalFacts, cached_of
 from kafka_proto.log import Marker, PartitionLog, batches_between
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
@@ -37,8 +38,9 @@ INVARIANTS = (
     "AcknowledgedOnce", "FencedForAReason", "ReadBound", "OffsetsAsCommitted", "ProducerStateGrows",
     "CommittedIsRead", "PreparedIsCompleted",
 )
-NOT_CLAIMED = ("FatalForAReason",)
-"""What releases from 4.1 on violate as they are (KAFKA-20785)."""
+NOT_CLAIMED = ("FatalForAReason", "RefusedForAReason")
+"""What releases from 4.1 on violate as they are (KAFKA-20785); and what looks at every answer under way, for which a
+search keeps more orders of steps."""
 LIVENESS = ("OperationsEnd", "NothingStaysOpen")
 WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "ProducerBumped", "ProducerIsFenced",
              "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged", "EpochsRanOut", "EpochTakenUnasked")
@@ -46,12 +48,6 @@ OFFSETS = attrgetter("groups.offsets")
 ACKNOWLEDGED, OUTCOMES, SEEN = attrgetter("acknowledged"), attrgetter("outcomes"), attrgetter("seen")
 LEVEL, POSITIONS = attrgetter("consumer.isolation_level"), attrgetter("consumer.positions")
 START = attrgetter("log_start_offset")
-
-
-def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
-    """Return the producer id and epoch of each transactional id that a coordinator has."""
-    known = ((tid, cached.metadata) for tid, cached in state.cache.transactions.items())
-    return FrozenMap((tid, metadata.owner) for tid, metadata in known)
 
 
 def prepared_of(state: CoordinatorState) -> FrozenMap[str, TransactionMetadata]:
@@ -271,9 +267,12 @@ class Facts:
                                 for partition, log in logs)
 
 
-def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Property, ...]:
-    """Return every property of the composition."""
+def properties(
+    placement: Placement, network: Network, logs: Logs, *, commits_later: bool = False
+) -> tuple[Property, ...]:
+    """Return every property of the composition; `commits_later` says whether entries wait to be committed."""
     facts = Facts(placement, network, logs)
+    refusals = RefusalFacts(placement, network, logs, commits_later)
     partitions, producers, consumers = placement.partitions, placement.producers, placement.consumers
 
     def some(check: Callable[[ClientState], bool]) -> Callable[[View], bool]:
@@ -300,6 +299,8 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         always("AcknowledgedOnce", facts.once, over=partitions, source="ours: P6"),
         always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
         always("FatalForAReason", facts.fatal, over=producers, source="ours: P7"),
+        always("RefusedForAReason", refusals.refused, over=(*producers, *placement.idempotent_producers),
+               source="ours: P7"),
         always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
         always("OffsetsAsCommitted", facts.offsets, over=placement.brokers, source="ours: P10"),
         always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),

@@ -182,7 +182,7 @@ def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str,
     code, out, err = run_script(line, "1")
     assert code == 2
     assert len(err.splitlines()) == 1 and err.startswith(f"kafka-proto: {sentence}"), err
-    assert "   1 ok 13/13  InitTransactions(c1)" in out
+    assert "   1 ok 14/14  InitTransactions(c1)" in out
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -214,7 +214,7 @@ def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     lines = ("1", "1", "drop m1", "state c1", "run 4", "undo", "export text run.txt", "quit", "dance")
     out = told("# by hand", "", *lines)
-    assert "   3 ok 13/13  |                   Drop [fault]" in out and "x> InitProducerIdRequest" in out
+    assert "   3 ok 14/14  |                   Drop [fault]" in out and "x> InitProducerIdRequest" in out
     assert "c1 after step 3" in out and "stopped at step 7" in out and "at step 3 of 3, main" in out
     assert "dance" not in out
     assert "Drop [fault]" in (tmp_path / "run.txt").read_text()

@@ -1,0 +1,207 @@
+"""P7, answer by answer: for each reason of the table a history without it, and the repaired twin that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import attrs
+import pytest
+from support.brokers.leader import replicated
+from support.paths import ROOT
+from support.runs.made_runs import first_bad, scenario_runs
+from support.searches.spec_states import state
+
+from harness.model import CONNECTIONS, FrozenMap, Model, Value, View, find_model, find_scenario
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.transaction import (
+    CachedTransaction,
+    TransactionMetadata,
+    TransactionRecord,
+    TxnState,
+)
+from kafka_proto.broker.messages import Response
+from kafka_proto.broker.parts import NOBODY, Connections, CoordinatorState, LeaderState, Records
+from kafka_proto.clients.client_connections import ClientConnections, Sent
+from kafka_proto.clients.producer import Producer, ProducerStatus
+from kafka_proto.clients.producer_client import ClientState
+from kafka_proto.cluster.reasons import REASONS, ROWS, RefusalReason
+from kafka_proto.log import RecordBatch
+from kafka_proto.requests import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    Error,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+
+Changes = dict[str, Value]
+TXN = "__transaction_state-0"
+END = EndTxnRequest(3, "tid1", 0, 0, True)
+ADD = AddPartitionsToTxnRequest(3, "tid1", 0, 0, ("T-0",))
+INIT = InitProducerIdRequest(4, "tid1", 60_000)
+
+
+@cache
+def model(log: str = "at-once") -> Model:
+    """One producer, two brokers (b1 is coordinator, b2 leads T-0)."""
+    return find_model("kafka/3.5").make({}, {"log": log})
+
+
+def batch(text: str, sequence: int, epoch: int = 0) -> RecordBatch:
+    return RecordBatch((text,), 0, epoch, sequence, is_transactional=True)
+
+
+def produce(sequence: int = 0) -> ProduceRequest:
+    return ProduceRequest(9, "tid1", -1, "T-0", batch(f"c1.1#{sequence + 1}", sequence))
+
+
+def told(request: Value, error: Error, source: str = "b1", **connections: Any) -> Changes:
+    """Return the changes that put an answer with a code on its way to the producer that asked."""
+    response: Value = {
+        ProduceRequest: lambda: ProduceResponse(error), EndTxnRequest: lambda: EndTxnResponse(error),
+        InitProducerIdRequest: lambda: InitProducerIdResponse(error),
+        AddPartitionsToTxnRequest: lambda: AddPartitionsToTxnResponse(FrozenMap({"T-0": error})),
+    }[type(request)]()
+    asked = ClientConnections(asked=FrozenMap({1: Sent(source, request)}), correlation=1, **connections)
+    producer = Producer("tid1", ProducerStatus.IN_TRANSACTION, 0, 0)
+    sent = Response(response, 1, 0, source=source, dest="c1")
+    return {"c1": ClientState(producer, asked), "inbox[c1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
+
+
+def logged(*states: TxnState, producer_id: int = 0, epoch: int = 0) -> Changes:
+    """Return the change that gives the coordinator's log entries of the transactional id."""
+    entries = (TransactionMetadata(producer_id, each, epoch, partitions=("T-0",)) for each in states)
+    return {f"b1[log][{TXN}]": Records(tuple(TransactionRecord("tid1", each) for each in entries))}
+
+
+def pending(state_: TxnState | None) -> Changes:
+    """Return the change that gives the coordinator's cache an open transaction, and what it waits for."""
+    cached = CachedTransaction(TransactionMetadata(0, TxnState.ONGOING, 0), state_)
+    return {f"b1[coordinator][{TXN}]": CoordinatorState(Coordinator(FrozenMap({"tid1": cached})))}
+
+
+def written(*batches: RecordBatch) -> Changes:
+    return {"b2[leader][T-0]": LeaderState(replicated(*batches), serves=True)}
+
+
+def led(p: str, **changes: int) -> Changes:
+    """Return the change to what the controller keeps of a partition."""
+    slot = f"controller[partition][{p}]"
+    known: Any = model("replicated").initial_states()[0][slot]
+    return {slot: attrs.evolve(known, quorum=attrs.evolve(known.quorum, **changes))}
+
+
+def crashed(b: str) -> Changes:
+    known: Any = model().initial_states()[0][f"{b}[metadata]"]
+    return {f"{b}[metadata]": attrs.evolve(known, known=FrozenMap(dict.fromkeys(known.known, NOBODY)))}
+
+
+OPEN, ENDED = logged(TxnState.ONGOING), logged(TxnState.ONGOING, TxnState.PREPARE_ABORT, TxnState.COMPLETE_ABORT)
+OUT_OF_ORDER = told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2")
+CASES: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
+    RefusalReason.FENCED: (told(produce(), Error.INVALID_PRODUCER_EPOCH, "b2"), OPEN, logged(TxnState.EMPTY, epoch=1)),
+    RefusalReason.REPLACED: (told(END, Error.INVALID_PRODUCER_ID_MAPPING), logged(TxnState.EMPTY, epoch=1),
+                         logged(TxnState.EMPTY, producer_id=1)),
+    RefusalReason.ENDED: (told(produce(), Error.TRANSACTION_ABORTABLE, "b2"), OPEN, ENDED),
+    RefusalReason.UNDER_WAY: (told(ADD, Error.CONCURRENT_TRANSACTIONS), OPEN, ENDED),
+    RefusalReason.MOVED: (told(END, Error.NOT_COORDINATOR), OPEN, {**OPEN, **crashed("b2")}),
+    RefusalReason.GAP: (OUT_OF_ORDER, written(batch("c1.1#1", 0)), written(batch("c1.1#1", 0, epoch=1))),
+}
+"""By reason: an answer, a history in which nothing happened that it is for, and one in which that happened."""
+MORE: list[tuple[Changes, Changes, Changes]] = [
+    (told(INIT, Error.CONCURRENT_TRANSACTIONS), {**OPEN, **pending(None)}, {**OPEN, **pending(TxnState.PREPARE_ABORT)}),
+    (told(INIT, Error.COORDINATOR_LOAD_IN_PROGRESS), {},
+     {f"b1[log][{TXN}]": Records(leader_epoch=2)}),
+    (OUT_OF_ORDER, written(batch("c1.1#1", 0)),
+     {**written(batch("c1.1#1", 0)),
+      **told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2", opened=FrozenMap({"b1": 1}))}),
+]
+REPLICATED: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
+    RefusalReason.TOO_FEW: (told(produce(), Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "b2"), led("T-0"),
+                        led("T-0", partition_epoch=2)),
+    RefusalReason.UNREACHED: (told(produce(), Error.NETWORK_EXCEPTION, "b2"), {},
+                          {"b2[connections]": Connections(FrozenMap({"b1": 1}))}),
+    RefusalReason.MOVED: (told(produce(), Error.NOT_LEADER_OR_FOLLOWER, "b2"), led("T-0", partition_epoch=2),
+                      led("T-0", leader_epoch=1)),
+}
+
+
+def why(changes: Changes, log: str = "at-once") -> str | None:
+    made = model(log)
+    return made.property("RefusedForAReason").reason(View(state(made, changes)))
+
+
+@pytest.mark.parametrize(("log", "answer", "bad", "repaired"), [
+    *(("at-once", *case) for case in (*CASES.values(), *MORE)),
+    *(("replicated", *case) for case in REPLICATED.values())])
+def test_answer_without_its_reason_is_told_from_one_that_has_it(
+    log: str, answer: Changes, bad: Changes, repaired: Changes
+) -> None:
+    assert "for which the history has no reason" in (why({**bad, **answer}, log) or "")
+    assert why({**answer, **repaired}, log) is None
+
+
+def test_deletion_is_a_reason_for_a_producer_that_is_unknown() -> None:
+    """Up to 2.3 what a log had of a producer was deleted with its records."""
+    answer = told(produce(1), Error.UNKNOWN_PRODUCER_ID, "b2")
+    there = replicated(batch("c1.1#1", 0))
+    deleted = LeaderState(attrs.evolve(there, log_start_offset=1), serves=True)
+    assert "a deletion" in (why({**answer, **written(batch("c1.1#1", 0))}) or "")
+    assert why({**answer, "b2[leader][T-0]": deleted}) is None
+
+
+def test_every_reason_has_its_bad_history() -> None:
+    """None is left out."""
+    assert {*CASES, *REPLICATED, RefusalReason.DELETED} == {*RefusalReason}
+
+
+def test_code_of_no_row_has_no_reason() -> None:
+    """It names who was told what, by which request; a fatal one is judged by `FatalForAReason`, on the producer."""
+    assert why({**ENDED, **told(ADD, Error.OPERATION_NOT_ATTEMPTED)}) == (
+        "c1's AddPartitionsToTxnRequest is answered by OPERATION_NOT_ATTEMPTED, for which the history has no reason "
+        "(nothing)")
+    assert why({**ENDED, **told(END, Error.INVALID_TXN_STATE)}) is None
+
+
+def test_answer_that_nobody_waits_for_is_not_judged() -> None:
+    """It came on a connection that was given up."""
+    late = told(END, Error.NOT_COORDINATOR, opened=FrozenMap({"b1": 1}))
+    assert why({**OPEN, **late}) is None
+
+
+def test_each_pair_of_request_and_code_is_in_one_row() -> None:
+    assert len(REASONS) == sum(len(row.requests) for row in ROWS)
+    assert len(set(REASONS)) == len(REASONS) and all(REASONS.values())
+
+
+def listed() -> str:
+    """Return the table as the page on transactions has it: reasons with codes, and a request whose are others."""
+    found: dict[tuple[RefusalReason, ...], list[str]] = {}
+    for row in ROWS:
+        to = " (TxnOffsetCommit)" if row.requests == ("TxnOffsetCommitRequest",) else ""
+        found.setdefault(row.happenings, []).append(f"`{row.error.value}`{to}")
+    return "\n".join(f"- {', '.join(happenings)}: {', '.join(codes)}" for happenings, codes in found.items())
+
+
+def test_page_has_the_table() -> None:
+    page = (ROOT / "docs" / "models" / "transactions.md").read_text(encoding="utf-8")
+    assert f"\n\n{listed()}\n\n" in page
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("answered-before-replicated", "c1's EndTxnRequest is answered by INVALID_PRODUCER_ID_MAPPING"),
+    ("answered-before-replicated-repaired", ""),
+])
+def test_coordinator_that_has_forgotten_a_producer_is_found_in_runs(name: str, said: str) -> None:
+    """It answered before its entry was replicated: its successor knows no other producer id, only none at all."""
+    row = find_scenario(name)
+    assert row is not None
+    run = first_bad(scenario_runs(attrs.evolve(row, claims=("RefusedForAReason",)), "random", 6, first=28))
+    assert (run is None) is (not said)
+    assert run is None or said in (run.violations[0].reason or "")
