@@ -1,9 +1,11 @@
-"""librdkafka's issue 5423 on a broker: what two late requests of a transaction do, one in each.
+"""librdkafka's issue 5423 on a broker: what two late requests of a transaction do, one in each; or a lost answer.
 
     python benchmarks/late_requests.py HOST:PORT
+    python benchmarks/late_requests.py HOST:PORT --last-epoch
 
 A proxy holds the request, librdkafka gives its connection up, and the request arrives later. `real_broker.py` starts a
 broker. The group goes back if it is at offset 5; the abort is fatal if librdkafka can only be closed after it.
+The last takes up the epochs of a producer id by 32,765 requests; then the answer with the last epoch is lost.
 """
 
 from __future__ import annotations
@@ -16,10 +18,16 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kafka_proto.errors import NAMES
+from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaProxy
+from kafka_proto.gateway.offer import INIT_PRODUCER_ID
+from kafka_proto.log import MAX_EPOCH
 
 SILENCE = logging.Logger("librdkafka", level=logging.CRITICAL + 1)
-PATIENCE = 30.0
+PATIENCE, SHORT_PATIENCE = 30.0, 5.0
+LAST = MAX_EPOCH - 1
+"""The last epoch that clients are given."""
 GIVEN_UP_MS = 1_000
 """How long librdkafka waits for an answer."""
 QUIET_SECONDS = 1.0
@@ -63,24 +71,54 @@ def late_partitions(proxy: KafkaProxy, name: str) -> str:
     late = proxy.delay("AddPartitionsToTxn")
     producer.produce(name, b"one", partition=0)
     late.wait(PATIENCE)
+    said = aborted(producer)
+    late.end()
+    return said
+
+
+def lost_epoch(proxy: KafkaProxy, broker: str, name: str) -> tuple[str, str]:
+    """Abort a transaction whose batch is refused, so that the last epoch is asked for, and lose the answer with it.
+
+    Return what the broker tells whoever asks as librdkafka does then, and what librdkafka says.
+    """
+    host, _, port = broker.rpartition(":")
+    asked = {"transactional_id": name, "transaction_timeout": 60_000}
+    with Client(host, int(port)) as client:
+        answer = {"producer_epoch": -1}
+        while answer["producer_epoch"] < LAST - 2:
+            answer = client.ask(INIT_PRODUCER_ID, 1, asked)
+        producer = begun(proxy.bootstrap_servers, name)
+        proxy.answer("Produce", "UNKNOWN_PRODUCER_ID")
+        producer.produce(name, b"one", partition=0)
+        producer.flush(PATIENCE)
+        proxy.lose("InitProducerId")
+        said = aborted(producer, SHORT_PATIENCE)
+        given = {"producer_id": answer["producer_id"], "producer_epoch": LAST - 1}
+        return NAMES[client.ask(INIT_PRODUCER_ID, 4, {**asked, **given})["error_code"]], said
+
+
+def aborted(producer: Producer, seconds: float = PATIENCE) -> str:
+    """Abort a transaction; return what librdkafka says, if anything, and how bad it is."""
     try:
-        producer.abort_transaction(PATIENCE)
+        producer.abort_transaction(seconds)
     except KafkaException as error:
         what = error.args[0]
         return f"{what.name()}{', fatal' if what.fatal() else ''}"
-    finally:
-        late.end()
-    return ""
+    return "nothing"
 
 
 def main() -> None:
-    """Play both at the broker that is named."""
-    (broker,) = sys.argv[1:]
+    """Play both, or the last, at the broker that is named."""
+    broker, *options = sys.argv[1:]
     run = f"late-{time.time_ns()}"
     with KafkaProxy(broker) as proxy:
+        if options == ["--last-epoch"]:
+            told, said = lost_epoch(proxy, broker, f"{run}-epoch")
+            print(f"InitProducerId's answer with the last epoch is lost: it is told {told}, the abort heard {said}")
+            return
         print(f"TxnOffsetCommit is late: offsets 5, then 9 were committed, the group is at "
               f"{late_offsets(proxy, f'{run}-offsets')}")
-        print(f"AddPartitionsToTxn is late: the abort heard {late_partitions(proxy, f'{run}-partitions') or 'nothing'}")
+        print(f"AddPartitionsToTxn is late: the abort heard {late_partitions(proxy, f'{run}-partitions')}")
 
 
 if __name__ == "__main__":

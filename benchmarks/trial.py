@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from findings_page import FINDINGS, PAGE, RELEASES, FindingStore
+from findings_page import FINDINGS, LEVEL_1, PAGE, RELEASES, FindingStore, client_of
 
 from harness.campaign.cells import Cell, cells
 from harness.campaign.spark_campaign import SparkCampaign
@@ -45,6 +45,7 @@ from harness.simulate.states.tables import Tables
 from harness.simulate.trails.replay import replay_plain, try_choices
 from harness.simulate.trails.shrink import perturbing_part, shrink, shrink_while
 from kafka_proto.clients.producer import PROPOSED
+from kafka_proto.cluster.models import LEVEL
 
 LOGS = ("at-once", "replicated")
 TIMEOUTS = {"timeouts": "request,delivery,transaction"}
@@ -83,6 +84,7 @@ class TrialRow:
 
     release: str
     client: str
+    """By its column of the page."""
     log: str
 
     @property
@@ -91,7 +93,8 @@ class TrialRow:
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"client": self.client, "log": self.log, **TIMEOUTS}
+        client = LEVEL_1 if self.client == "tv1" else {"client": self.client}
+        return {**client, "log": self.log, **TIMEOUTS}
 
     def cells(self) -> Iterator[Cell]:
         """Yield what its runs are made of, but for their seeds."""
@@ -112,7 +115,8 @@ def rows() -> Iterator[TrialRow]:
     proposed = {family.name for family in PROPOSED}
     for log in LOGS:
         for release in RELEASES:
-            known = find_model(f"kafka/{release}").settings["client"].values
+            settings = find_model(f"kafka/{release}").settings
+            known = (*settings["client"].values, *(["tv1"] if LEVEL in settings else []))
             yield from (TrialRow(release, client, log) for client in known if client not in proposed)
 
 
@@ -311,7 +315,7 @@ def kind_of(name: str, reason: str | None) -> str:
 
 def called(trail: Trail, kind: str) -> str:
     """Return the name under which a trail is stored."""
-    return f"{trail.model.partition('/')[2]}-{trail.settings['client']}-{kind}"
+    return f"{trail.model.partition('/')[2]}-{client_of(trail)}-{kind}"
 
 
 def answer_of(command: list[str], seconds: float) -> dict[str, Any] | None:

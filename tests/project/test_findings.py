@@ -20,7 +20,7 @@ from harness.simulate.trails.shrink import perturbing_part
 from kafka_proto.broker import versions
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from findings_page import PAGE, FindingStore
+from findings_page import PAGE, FindingStore, client_of
 
 STORE = FindingStore()
 KNOWN = STORE.figures()["trails"]
@@ -39,7 +39,7 @@ def test_trail_of_a_finding_replays(name: str) -> None:
     run = replay_plain(trail, Recorder(keep=False))
     assert (run.digest, run.verdict.violated) == (KNOWN[name]["digest"], trail.violates)
     assert len(perturbing_part(trail)) == KNOWN[name]["steps"]
-    assert name.startswith(f"{trail.model.partition('/')[2]}-{trail.settings['client']}-{trail.violates}")
+    assert name.startswith(f"{trail.model.partition('/')[2]}-{client_of(trail)}-{trail.violates}")
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.title)

@@ -19,13 +19,31 @@ AddPartitionsToTxn is late: the abort heard INVALID_TXN_STATE, fatal
 """
 
 
+LAST_EPOCH = """\
+InitProducerId's answer with the last epoch is lost: it is told UNKNOWN_SERVER_ERROR, the abort heard _TIMED_OUT
+"""
+
+
+def late_requests(cluster: KafkaCluster, *options: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    program = str(ROOT / "benchmarks" / "late_requests.py")
+    return subprocess.run([sys.executable, program, cluster.bootstrap_servers, *options],
+                          capture_output=True, text=True, timeout=seconds)
+
+
 def test_late_requests_show_on_our_broker_what_they_show_on_a_real_one() -> None:
     """As on a real 4.4.0 (docs/models/librdkafka-5423.md)."""
     with KafkaCluster(release="4.4.0") as cluster:
-        done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / "late_requests.py"),
-                               cluster.bootstrap_servers], capture_output=True, text=True, timeout=120)
+        done = late_requests(cluster, seconds=120)
         assert done.stdout == SHOWN, done.stderr
         cluster.expect("MarkerAttribution")
+
+
+@pytest.mark.large
+def test_the_last_epoch_is_given_once_by_our_broker_as_by_a_real_one() -> None:
+    """As by a real 4.4.0 (docs/models/findings.md): it takes 32,765 requests to get there."""
+    with KafkaCluster(release="4.4.0") as cluster:
+        done = late_requests(cluster, "--last-epoch", seconds=900)
+        assert done.stdout == LAST_EPOCH, done.stderr
 
 
 def test_the_shipped_client_is_played_against_our_broker() -> None:
