@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.compiled import use_build
+
 if TYPE_CHECKING:
     from harness.simulate.runtimes.trio_runtime import open_cluster
     from harness.simulate.testing.decorator import SimulationFailed, simulated
 
 __all__ = ["SimulationFailed", "open_cluster", "simulated"]
+use_build()
 
 
 def __getattr__(name: str) -> Any:

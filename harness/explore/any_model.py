@@ -72,7 +72,8 @@ class PlainSearch:
             chosen += [prop for prop in model.properties if prop.form == "sometimes"]
         self._kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
         self._on_steps = {prop.name: prop for prop in chosen if prop.on == "step"}
-        self.known: Remembered = Remembered(model, chosen) if after is None else after.known.asking(chosen)
+        self.known: Remembered = Remembered(model) if after is None else after.known
+        self.known.ask(chosen)
         self._chosen = {prop.name: prop for prop in chosen}
         self._quotients: dict[frozenset[str], Quotient] = {} if after is None else after._quotients
         renaming = frozenset(reduce) & {*REDUCTIONS}

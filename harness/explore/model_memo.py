@@ -7,7 +7,6 @@ test compares them), and asks the protocol once per distinct set of values. A st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -53,16 +52,11 @@ class Remembered(SlotValues):
         self._messages: dict[tuple[str, Message], ReadMemo] = {}
         self._units = [self._unit(n, process) for n, process in enumerate(model.everyone())]
         self._inside = None if model.constraint is None else ReadMemo(self, model.constraint)
-        self._ask(checked)
+        self.ask(checked)
         self.starts = [self.intern(state) for state in starts]
 
-    def asking(self, checked: Iterable[Property]) -> Remembered:
-        """Return one that asks these properties; values and steps it has in common with this one."""
-        other = copy(self)
-        other._ask(checked)
-        return other
-
-    def _ask(self, checked: Iterable[Property]) -> None:
+    def ask(self, checked: Iterable[Property]) -> None:
+        """Begin to ask these properties instead of others; values and steps stay known."""
         checked = list(checked)
         self._on_steps: dict[tuple[str, Way], ReadMemo] = {}
         self._checks = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from harness.memo.interning import SlotView
+from harness.memo.interning import Ids, SlotValues, SlotView
 from harness.model import Value
 
 
@@ -21,8 +21,8 @@ class FieldView(SlotView):
 
     __slots__ = ("fields",)
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, of: SlotValues, state: Ids) -> None:
+        super().__init__(of, state)
         self.fields: dict[Any, None] = {}
 
     def __getitem__(self, name: str) -> Value:

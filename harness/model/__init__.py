@@ -8,6 +8,7 @@ from harness.model.command import Command, OperationFailed
 from harness.model.departure import Departure, departed
 from harness.model.faults import NO_FAULTS, Faults, Rule, Timed
 from harness.model.fresh import fresh, ordered
+from harness.model.frozen_map import FrozenMap
 from harness.model.gate import OPEN, Gate
 from harness.model.linearizability import (
     Answered,
@@ -55,7 +56,6 @@ from harness.model.step import Input, Kind, Op, Step
 from harness.model.telling import DELIVERED, ShownMessage, Telling, ToldMessage
 from harness.model.tour import Tour, told
 from harness.model.values import (
-    FrozenMap,
     Value,
     absent_if_none,
     canonical_bytes,

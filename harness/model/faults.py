@@ -10,13 +10,14 @@ from collections.abc import Iterable
 
 import attrs
 
+from harness.model.frozen_map import FrozenMap
 from harness.model.gate import Gate
 from harness.model.links import Inbox, Routes
 from harness.model.message import Message
 from harness.model.network import FIFO, UNORDERED_SET
 from harness.model.process import Actor, Process
 from harness.model.step import Kind, Step
-from harness.model.values import FrozenMap, Value, canonical_sort
+from harness.model.values import Value, canonical_sort
 from harness.model.view import View, slot
 
 BUDGET = "budget"

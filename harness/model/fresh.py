@@ -12,10 +12,11 @@ from typing import Any
 
 import attrs
 
+from harness.model.frozen_map import FrozenMap
 from harness.model.local_state import survivor
 from harness.model.model import Model
 from harness.model.network import Network
-from harness.model.values import FrozenMap, Value, canonical_sort
+from harness.model.values import Value, canonical_sort
 from harness.model.view import State, parts
 
 BESIDE = "beside"

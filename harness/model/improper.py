@@ -7,7 +7,9 @@ from typing import Any
 
 import attrs
 
-from harness.model.values import FrozenMap, NotAValue, Value, encode, instead_of
+from harness.model.frozen_map import FrozenMap
+from harness.model.refusal import NotAValue
+from harness.model.values import Value, encode, instead_of
 
 SHOWN = 60
 """Characters that are shown of what is no value."""

@@ -14,10 +14,11 @@ from typing import Any
 import attrs
 
 from harness.model.auxiliary import Auxiliary
+from harness.model.frozen_map import FrozenMap
 from harness.model.message import Message, brief_value
 from harness.model.properties import Property, Reason, always
 from harness.model.step import Kind, Step
-from harness.model.values import FrozenMap, Value
+from harness.model.values import Value
 
 
 @attrs.frozen

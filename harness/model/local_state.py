@@ -15,8 +15,9 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
+from harness.model.frozen_map import FrozenMap
 from harness.model.step import Step
-from harness.model.values import FrozenMap, Value
+from harness.model.values import Value
 from harness.model.view import View, slot
 
 S = TypeVar("S")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from harness.model.frozen_map import FrozenMap
 from harness.model.message import Message
-from harness.model.values import FrozenMap, Value, canonical_sort
+from harness.model.values import Value, canonical_sort
 
 
 class Network(Protocol):

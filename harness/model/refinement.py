@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from harness.model.frozen_map import FrozenMap
 from harness.model.message import Message
 from harness.model.model import Model
-from harness.model.values import FrozenMap, Value
+from harness.model.values import Value
 from harness.model.view import View
 
 Abstract = Callable[[View, Value], tuple[Mapping[str, Value], Value]]

@@ -73,7 +73,7 @@ class Action:
 
     def process(self, index: Index) -> str:
         """Return the name of the process that takes the step for one choice."""
-        return self.by.format(*index) if self.by else slot(self.name, *index)
+        return self.by.format(*index) if self.by else slot(self.name, *map(str, index))
 
     def steps(self, k: Any, view: View, index: Index, *message: Message) -> Iterable[Step]:
         """Yield the steps that it allows for one choice, and of that message, if any."""

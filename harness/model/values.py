@@ -1,28 +1,26 @@
 """Values that protocols are made of: frozen, hashable, and canonical.
 
 A value is `None`, a bool, an int, a str (a `StrEnum` member counts as its string), bytes, a tuple, a frozenset, a
-`FrozenMap`, or an instance of a frozen attrs class made of values. What lives here: the frozen map, the one canonical
-encoding that gives values their order, identity and shipping form, and its inverse. What does not: the ids that drivers
-intern.
+`FrozenMap`, or an instance of a frozen attrs class made of values. What lives here: the one canonical encoding that
+gives values their order, identity and shipping form, and its inverse. What does not: the ids that drivers intern.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints, overload
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import attrs
 
-from harness.model.refusal import Refusal
+from harness.model.frozen_map import FrozenMap, sort_keys_by
+from harness.model.refusal import NotAValue
 
 Value = Any
-K = TypeVar("K")
 V = TypeVar("V")
-T = TypeVar("T")
 
 SET = "$set"
 BYTES = "$bytes"
@@ -30,108 +28,12 @@ MAP = "$map"
 TYPE = "$type"
 
 
-_TEXT, _NUMBER = frozenset({str}), frozenset({int})
 _INSTEAD: Mapping[type, str] = {list: "a tuple", dict: "a FrozenMap", set: "a frozenset", bytearray: "bytes"}
-
-
-class NotAValue(Refusal, TypeError):
-    """Something that could be changed, or cannot be written, stands where a value is expected; says what to use."""
 
 
 def instead_of(cls: type) -> str:
     """Return what to use in place of a type whose objects are not values."""
     return _INSTEAD.get(cls, "a frozen attrs class, a tuple, a frozenset or a FrozenMap")
-
-
-class FrozenMap(Mapping[K, V]):
-    """An immutable map whose items are kept in one order: that of its keys if all are texts, or all are whole numbers.
-
-    Other keys, and those of several kinds, are in the order of their canonical text.
-    """
-
-    __slots__ = ("_hash", "_items", "_text")
-    _items: dict[K, V]
-    _text: str | None
-    _hash: int | None
-
-    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
-        given = dict(items)
-        has_own = _TEXT.issuperset(map(type, given)) or _NUMBER.issuperset(map(type, given))
-        keys: Iterable[K] = sorted(given) if has_own else canonical_sort(given)  # type: ignore[type-var]
-        self._items = {key: given[key] for key in keys}
-        self._hash = None
-        self._text = None
-
-    def __getitem__(self, key: K) -> V:
-        return self._items[key]
-
-    @overload
-    def get(self, key: K, default: None = None, /) -> V | None: ...
-    @overload
-    def get(self, key: K, default: V | T, /) -> V | T: ...
-    def get(self, key: K, default: Any = None, /) -> Any:
-        """Return the value of a key, or `default` if it is missing."""
-        return self._items.get(key, default)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._items
-
-    def items(self) -> ItemsView[K, V]:
-        return self._items.items()
-
-    def keys(self) -> KeysView[K]:
-        return self._items.keys()
-
-    def values(self) -> ValuesView[V]:
-        return self._items.values()
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(tuple(self._items.items()))
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FrozenMap) and self._items == other._items
-
-    def __repr__(self) -> str:
-        return f"FrozenMap({self._items!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (FrozenMap, (self._items,))
-
-    def set(self, key: K, value: V) -> FrozenMap[K, V]:
-        """Return this map with one key set."""
-        if key in self._items:
-            return _in_order({**self._items, key: value})
-        return FrozenMap({**self._items, key: value})
-
-    def update(self, changes: Mapping[K, V]) -> FrozenMap[K, V]:
-        """Return this map with several keys set."""
-        return FrozenMap({**self._items, **changes})
-
-    def without(self, key: K) -> FrozenMap[K, V]:
-        """Return this map without a key (which may be absent)."""
-        if key not in self._items:
-            return self
-        kept = self._items.copy()
-        del kept[key]
-        # If they differ in kind, the remaining keys may be all of one kind, as the map was not.
-        return _in_order(kept) if type(next(iter(kept), key)) is type(key) else FrozenMap(kept)
-
-
-def _in_order(items: dict[K, V]) -> FrozenMap[K, V]:
-    """Return a map of items that are in its order already."""
-    made: FrozenMap[K, V] = object.__new__(FrozenMap)
-    made._items = items
-    made._hash = None
-    made._text = None
-    return made
 
 
 def absent_if_none() -> dict[str, bool]:
@@ -197,6 +99,9 @@ _spent = 0
 def canonical_sort(values: Iterable[V]) -> list[V]:
     """Sort values of any kind by their canonical bytes: the one order that is the same in every process."""
     return sorted(values, key=canonical_text)
+
+
+sort_keys_by(canonical_sort)
 
 
 def check_names(model: str, types: Iterable[type]) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.model.frozen_map import FrozenMap
 from harness.model.links import Inbox
 from harness.model.message import Message
 from harness.model.network import UNORDERED_SET
-from harness.model.values import FrozenMap, Value, canonical_sort
+from harness.model.values import Value, canonical_sort
 from harness.model.view import State, parts
 
 NETWORK_SLOTS = ("inbox", "discarded", "held")

@@ -9,17 +9,15 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from harness.compiled.compiler import compiler
 from harness.model import Refusal
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in (
@@ -62,19 +60,6 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 class Unavailable(Refusal):
     """The kernel cannot be compiled or loaded here; the text says why."""
-
-
-def compiler() -> list[str] | None:
-    """Return the command of a C compiler, or None."""
-    if chosen := os.environ.get("CC"):
-        try:
-            return shlex.split(chosen)
-        except ValueError:
-            return [chosen]
-    for name in ("cc", "gcc", "clang"):
-        if found := shutil.which(name):
-            return [found]
-    return [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else None
 
 
 def _folders() -> Iterator[Path]:
