@@ -79,6 +79,9 @@ REASONS: dict[tuple[str, str], tuple[RefusalReason, ...]] = {
     (request, row.error): row.happenings for row in ROWS for request in row.requests
 }
 
+JUDGED = frozenset(request for row in ROWS for request in row.requests)
+"""The requests that are judged: those of producers, not of members of groups or readers."""
+
 
 def refused_for_a_reason(
     who: str, request: str, error: Error, has_happened: Callable[[RefusalReason], bool]

@@ -20,7 +20,7 @@ from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.client_connections import ClientConnections, Sent
 from kafka_proto.clients.producer.answers import AnswerVerdict, verdict
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, epoch_of, itself
-from kafka_proto.cluster.reasons import RefusalReason, refused_for_a_reason
+from kafka_proto.cluster.reasons import JUDGED, RefusalReason, refused_for_a_reason
 from kafka_proto.errors import Error
 from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.replication.controller import CONTROLLER
@@ -112,7 +112,7 @@ class RefusalFacts:
         self, view: View, c: str, connections: ClientConnections, asked: Sent, message: Response
     ) -> Iterator[str]:
         name = type(asked.request).__name__
-        for error in errors_of(message.response):
+        for error in errors_of(message.response) if name in JUDGED else ():
             if verdict(name, error) is AnswerVerdict.FATAL:
                 continue
             why = refused_for_a_reason(

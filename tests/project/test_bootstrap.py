@@ -138,7 +138,7 @@ def test_linters_and_tests_all_count(target: str, codes: str, ran: set[str], cod
     (tmp_path / "python").write_text(STAND_IN.format(python=sys.executable))
     (tmp_path / "python").chmod(0o755)
     for name, value in (("ROOT", tmp_path), ("PYTHON", tmp_path / "python"), ("setup", lambda: False),
-                        ("stamped", lambda: [])):
+                        ("stamped", lambda: []), ("compile_harness", lambda: None)):
         monkeypatch.setattr(bootstrap, name, value)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODES", codes)

@@ -56,7 +56,7 @@ API int kernel_expand(Kernel *k, u64 *begin, u64 end)
     return also ? also : failed;
 }
 
-/* Which of some states have one of the targets among their successors. */
+/* Which of some states have one of the targets among their successors, out of bounds or not. */
 API int64_t kernel_sources(Kernel *k, const u64 *targets, u64 count, const u64 *states, u64 number, u64 *sources)
 {
     Map map = { NULL, 0, 0 };
@@ -67,14 +67,16 @@ API int64_t kernel_sources(Kernel *k, const u64 *targets, u64 count, const u64 *
         int failed;
         Looker *l = look_at(k, bits_of(states + WORDS * n), &failed);
         if (failed) { map_clear(&map); return FAILED; }
-        for (u64 i = 0; i < l->after->count; i++)
-            if (map_get(&map, l->after->at[i].after) != NONE) { sources[found++] = n; break; }
+        int leads = 0;
+        for (u64 i = 0; i < l->after->count && !leads; i++) leads = map_get(&map, l->after->at[i].after) != NONE;
+        for (u64 i = 0; i < l->outside.count && !leads; i++) leads = map_get(&map, l->outside.at[i].state) != NONE;
+        if (leads) sources[found++] = n;
     }
     map_clear(&map);
     return found;
 }
 
-/* The edges of the states from begin to end as three lists: from, to, and the number of the edge. */
+/* The edges of the states from begin to end as three lists: from, to, and the number of the edge; without bounds. */
 API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *to, int32_t *label, u64 room)
 {
     u64 count = 0;
