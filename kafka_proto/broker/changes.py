@@ -13,6 +13,7 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import end_txn
+from kafka_proto.broker.coordinator.init_producer_id import Fenced, fence
 from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, Outcome, refuse
 from kafka_proto.broker.group.coordinator import replay
 from kafka_proto.broker.leader import appending, verification
@@ -53,6 +54,11 @@ def end_txn_fenced_first(request: EndTxnRequest, cached: CachedTransaction | Non
     if cached is not None and is_prepared and not end_txn.is_valid_epoch(request, cached.metadata):
         return refuse(Error.PRODUCER_FENCED)
     return end_txn.end_txn_bumping(request, cached, **rest)
+
+
+def fence_again(cached: CachedTransaction) -> Fenced:
+    """Take another epoch even if the log has refused the last fence."""
+    return fence(attrs.evolve(cached, has_failed_epoch_fence=False))
 
 
 def fetch_unlisted(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResponse:
@@ -110,6 +116,10 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
     "completes-twice": BrokerChange(
         "Complete* is appended twice, the second time at any later moment (KAFKA-10080: since KAFKA-9777, before 2.6)",
         {"completes_twice": True},
+    ),
+    "fences-again": BrokerChange(
+        "each try of a fence that the log refused takes another epoch (KAFKA-9666, before 2.7.0)",
+        {"fence": fence_again, "fence_timed_out": fence_again},
     ),
     "answers-first": BrokerChange(
         "a coordinator answers when an entry is in its own log, before it is replicated (Redpanda #6018)",

@@ -148,6 +148,16 @@ COMPLETED_TWICE = row(
     "the log forgets (KAFKA-10080)", "3.5", ONE, claims=("NoHangingTransaction", "OperationsEnd"), runs=400,
     settings={"timeouts": "", "change": "completes-twice"}, expected="NoHangingTransaction",
 )
+FENCED_AGAIN = row(
+    "each-fence-takes-an-epoch", "the log refuses a fence, and each try again takes another epoch: past the last one "
+    "it is told UNKNOWN_SERVER_ERROR (KAFKA-9666)", "3.5",
+    {**APART, "producers": 2, "transactions": 1, "epochs": 2, "min-insync-replicas": 2},
+    Faults(rules=(Rule("drop", message="ProduceRequest"), Rule("drop", message="EndTxnRequest"),
+                  Rule("drop", message="AddPartitionsToTxnRequest", source="c2")),
+           timed=(Timed("one_way", ("b2", "b1"), 90, 800),)),
+    ("FatalForAReason",), mode="timed", runs=400, timers=3,
+    settings={"log": "replicated", "timeouts": "", "change": "fences-again"}, expected="FatalForAReason",
+)
 LATER_FIRST = row(
     "later-batch-first", "of two batches in flight the later one is verified and appended first, the earlier one is "
     "out of order for good (KAFKA-14904)", "3.9", {**APART, "transactions": 1, "records": 2, "in-flight": 2},
@@ -181,7 +191,7 @@ EVERY_TIMEOUT = {"timeouts": "request,delivery,transaction"}
 FAILING = (
     LATE_END, LATE_END_RDKAFKA, LATE_OFFSETS, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON, NO_GUARD, OLDER_OPEN,
     WRONG_STATE, REFUSED_AGAIN, UNLISTED, OLD_BOUND, FORGOTTEN, OVERFLOWS, EMPTY, HANDED_OUT,
-    OLD_CACHE, COMPLETED_TWICE, LATER_FIRST, OLDER_OFFSET,
+    OLD_CACHE, COMPLETED_TWICE, LATER_FIRST, OLDER_OFFSET, FENCED_AGAIN,
 )
 TWINS = (
     twin(LATE_END, "each end has an epoch of its own (KIP-890)", model="kafka/4.2"),
@@ -209,6 +219,8 @@ TWINS = (
     twin(OLD_CACHE, "a refusal waits until the log has taken an entry: a mend that no release has",
          settings={"log": "replicated", "change": "checked-refusals"}),
     twin(COMPLETED_TWICE, "one of two answers completes it", settings={"timeouts": ""}),
+    twin(FENCED_AGAIN, "the epoch of a fence that was refused is taken again",
+         settings={"log": "replicated", "timeouts": ""}),
     twin(LATER_FIRST, "the lowest sequence that was seen is appended first (KAFKA-14920)", settings={"timeouts": ""}),
     twin(OLDER_OFFSET, "offsets count in the order of their records", settings={"timeouts": ""}),
     twin(FORGOTTEN, "an answer follows the commit of its entry", settings={"log": "replicated"}),

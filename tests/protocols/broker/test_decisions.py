@@ -15,6 +15,7 @@ from harness.model import FrozenMap, find_model
 from kafka_proto import requests
 from kafka_proto.broker import versions
 from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.changes import CHANGES
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import response
 from kafka_proto.broker.coordinator.coordinator import (
@@ -64,6 +65,18 @@ def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_1() -> None:
         assert state.transactions["tid"].metadata.producer_epoch == after_failure
         assert state.transactions["tid"].has_failed_epoch_fence is (after_failure == 4)
         assert entry_of(ask(version, state, INIT)).producer_epoch == logged
+
+
+def test_kafka_9666_each_try_of_a_refused_fence_takes_an_epoch_with_the_change() -> None:
+    """Before the mend the epoch of a fence that failed was used up."""
+    changed = CHANGES["fences-again"].of(versions.KIP_360, "again")
+    for version, epochs in ((versions.KIP_360, [4, 4, 4]), (changed, [4, 5, 6])):
+        state, found = coordinator(ONGOING), []
+        for _ in epochs:
+            state, _ = ask(version, state, INIT)
+            state, _ = role.append_failed(state, "tid", Error.COORDINATOR_NOT_AVAILABLE)
+            found.append(state.transactions["tid"].metadata.producer_epoch)
+        assert found == epochs
 
 
 def test_failed_append_leaves_a_new_transactional_id_without_epoch() -> None:

@@ -141,6 +141,8 @@ class Exhibit:
 GET_PID = "EventuallyAllClientsGetPid"
 SHRINK = "1,RequestTimeout=0"
 """One timer, and not of a client: the leader that takes a follower out of the ISR."""
+FENCES = "3,ReplicaLagTime=1,b2.ReplicaLagTime=0,c1.RetryBackoff=0,RequestTimeout=0,RequestExpiry=0"
+"""Three timers: of one follower that lags, and of a new producer that asks again."""
 OF_CLIENTS = "1,b1.RequestTimeout=0"
 """One timer, and not of the broker: markers are not sent again."""
 EXHIBITS: tuple[Exhibit, ...] = (
@@ -197,6 +199,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("completed-twice", "NoHangingTransaction", 18, 222),
     Exhibit("older-offset-counts", "OffsetsAsCommitted", 24, 3_838_904, most=6_000_000, is_large=True),
     Exhibit("later-batch-first", "AcknowledgedOnce", 14, 172),
+    Exhibit("each-fence-takes-an-epoch", "FatalForAReason", 28, 11_677_425, timers=FENCES, most=15_000_000,
+            gigabytes=2, is_large=True),
     Exhibit("offset-read-too-early", "ProcessedOnce", 54, 172_762, is_large=True),
     Exhibit("prepared-aborted", "PreparedEndsAsDecided", 13, 7_254),
     Exhibit("prepared-times-out", "PreparedStaysOpen", 11, 222),
