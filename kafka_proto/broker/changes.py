@@ -118,7 +118,7 @@ CHANGES: Mapping[str, BrokerChange] = FrozenMap({
         {"completes_twice": True},
     ),
     "fences-again": BrokerChange(
-        "each try of a fence that the log refused takes another epoch (KAFKA-9666, before 2.7.0)",
+        "each try of a fence that the log refused takes another epoch (KAFKA-9666, before 2.6.0)",
         {"fence": fence_again, "fence_timed_out": fence_again},
     ),
     "answers-first": BrokerChange(
