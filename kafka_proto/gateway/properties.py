@@ -117,17 +117,19 @@ def _note_epochs(name: str, batches: Iterable[RecordBatch], epochs: Epochs) -> R
     return guarantees.producer_state_grows(name, _later(batches, epochs[0]), epochs[1])
 
 
-Furthest = dict[str, tuple[AcknowledgedBatch, ...]]
-"""By partition, the batches that were acknowledged at the largest offset: one, unless something is wrong."""
+@attrs.define
+class Acknowledged:
+    """What was acknowledged of a partition, in the order of the answers, and the largest offset of it."""
+
+    batches: list[AcknowledgedBatch] = attrs.field(factory=list)
+    furthest: int = -1
 
 
-def _note_furthest(_: str, acknowledged: Iterable[AcknowledgedBatch], furthest: Furthest) -> None:
+def _note_acknowledged(_: str, acknowledged: Iterable[AcknowledgedBatch], known: dict[str, Acknowledged]) -> None:
     for each in acknowledged:
-        known = furthest.get(each.partition, ())
-        if not known or known[0].offset < each.offset:
-            furthest[each.partition] = (each,)
-        elif known[0].offset == each.offset and each.number not in {other.number for other in known}:
-            furthest[each.partition] = (*known, each)
+        mine = known.setdefault(each.partition, Acknowledged())
+        mine.batches.append(each)
+        mine.furthest = max(mine.furthest, each.offset)
 
 
 def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets]) -> None:
@@ -135,7 +137,9 @@ def _note_replayed(_: str, batches: Iterable[RecordBatch], known: list[Offsets])
 
 
 NUMBERS: Grown[RecordBatch, Numbers, str] = Grown(lambda gone: Numbers({}, gone), _note_numbers)
-FURTHEST: Grown[AcknowledgedBatch, Furthest, None] = Grown(lambda _: {}, _note_furthest)
+ACKNOWLEDGED: Grown[AcknowledgedBatch, dict[str, Acknowledged], None] = Grown(lambda _: {}, _note_acknowledged)
+IN_PLACE: dict[str, tuple[Numbers, Acknowledged, int, int]] = {}
+"""By partition: how many of those that were acknowledged, from the first on, are where they should be, and by what."""
 EPOCHS: Grown[RecordBatch, Epochs, str] = Grown(_epochs, _note_epochs)
 COMMITTED: Grown[RecordBatch, CommittedOffsets, None] = Grown(
     lambda _: CommittedOffsets(), lambda _, new, known: known.note(new))
@@ -147,26 +151,39 @@ def _gone(seen: Observed, name: str) -> PartitionLog | None:
 
 
 def once(seen: Observed, brokers: Brokers) -> Reason:
-    """P6, of the batches of idempotent producers, and of whatever was acknowledged.
-
-    Of those that are acknowledged the last one is looked up in each state: no other one may be at its offset.
-    """
-    furthest, _ = FURTHEST.noted("", seen.acknowledged)
+    """P6, of the batches of idempotent producers, and of whatever was acknowledged."""
+    acknowledged, _ = ACKNOWLEDGED.noted("", seen.acknowledged)
 
     def reasons(name: str, log: PartitionLog) -> Iterator[Reason]:
         gone = _gone(seen, name)
         numbers, reason = NUMBERS.noted(name, log.batches, seed=gone)
         yield reason
-        last = furthest.get(name, ())
-        if last and last[0].offset >= log.log_end_offset:
-            acknowledged = (((each, None),) for each in seen.acknowledged if each.partition == name)
-            yield guarantees.as_acknowledged(
-                name, acknowledged, lambda each: each.offset if each.offset < log.log_end_offset else None)
-        elif last and last[0].offset >= max(log.log_start_offset, 0 if gone is None else gone.log_end_offset):
-            numbered = (((BatchNumber(*each.number), each.offset),) for each in last if each.number is not None)
-            yield guarantees.as_acknowledged(name, numbered, numbers.known.get)
+        if name in acknowledged:
+            start = max(log.log_start_offset, 0 if gone is None else gone.log_end_offset)
+            yield _in_place(name, acknowledged[name], log, numbers, start)
 
     return guarantees.first(reason for name, log in brokers.logs.items() for reason in reasons(name, log))
+
+
+def _in_place(name: str, mine: Acknowledged, log: PartitionLog, numbers: Numbers, start: int) -> Reason:
+    """Say which acknowledged batch a log ends before, or which one of a producer's is not at its offset.
+
+    While a log only grows, what was in its place stays there: only after another change all are looked up again.
+    """
+    if mine.furthest >= log.log_end_offset:
+        return guarantees.as_acknowledged(
+            name, (((each, None),) for each in mine.batches),
+            lambda each: each.offset if each.offset < log.log_end_offset else None)
+    was = IN_PLACE.pop(name, None)
+    at, reason = was[3] if was is not None and was[0] is numbers and was[1] is mine and was[2] == start else 0, None
+    while at < len(mine.batches) and reason is None:
+        each = mine.batches[at]
+        if each.number is not None and each.offset >= start:
+            told = BatchNumber(*each.number), each.offset
+            reason = guarantees.as_acknowledged(name, ((told,),), numbers.known.get)
+        at += reason is None
+    IN_PLACE[name] = numbers, mine, start, at
+    return reason
 
 
 def offsets(seen: Observed, brokers: Brokers) -> Reason:

@@ -210,7 +210,7 @@ def test_what_a_deleted_topic_had_is_forgotten() -> None:
 def test_another_batch_in_the_place_of_an_acknowledged_one_is_a_loss(
     others: tuple[AcknowledgedBatch, ...], wrong: str | None
 ) -> None:
-    """The furthest one is looked up by its number: also one of two that were told the same offset."""
+    """Each one is looked up by its number: also one of two that were told the same offset."""
     made = replicated(data("app#1"), marker(COMMIT, "app#1"))
     mine = AcknowledgedBatch("t-0", 0, "app#1", (7, 0, 0))
     found = problems(*history({"t-0": made}, acknowledged=(mine, *others)))
@@ -219,6 +219,22 @@ def test_another_batch_in_the_place_of_an_acknowledged_one_is_a_loss(
     deleted: Any = attrs.evolve(made, batches=chunks(()), log_start_offset=2)
     seen, brokers = history({"t-0": made}, acknowledged=(mine, *others))
     assert problems(seen, attrs.evolve(brokers, logs=FrozenMap({"t-0": deleted}))) == {}
+
+
+@pytest.mark.parametrize(("shift", "lost"), [
+    (0, None), (7, "the batch with sequence 1 of producer id 7, epoch 0, was acknowledged at offset 1")])
+def test_an_earlier_acknowledged_batch_is_looked_up_again_when_the_log_changes(shift: int, lost: str | None) -> None:
+    """A new leader has the last acknowledged batch, and another one in the place of an earlier one, or the same one."""
+    batches = [data("app#1", sequence) for sequence in range(3)]
+    acknowledged = tuple(AcknowledgedBatch("t-0", each, "app#1", (7, 0, each)) for each in range(3))
+    before = history({"t-0": replicated(*batches)}, acknowledged=acknowledged, entry=entry(TxnState.ONGOING))
+    assert problems(*before) == {}
+    other = attrs.evolve(batches[1], base_sequence=1 + shift)
+    changed = replicated(batches[0], other, batches[2], data("app#1", 3))
+    later = attrs.evolve(before[0], acknowledged=before[0].acknowledged.add(AcknowledgedBatch("t-0", 3, "", (7, 0, 3))))
+    found = problems(later, attrs.evolve(before[1], logs=FrozenMap({"t-0": changed})))
+    assert found == ({} if lost is None else {"AcknowledgedOnce": f"{lost}, but is not in t-0"})
+    assert problems(*before) == {}
 
 
 def test_a_transaction_whose_first_batches_were_deleted_is_open_still() -> None:
@@ -231,8 +247,9 @@ def test_a_transaction_whose_first_batches_were_deleted_is_open_still() -> None:
     assert list(problems(seen, gone)) == ["NoHangingTransaction"]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["t-0", "t-1"]), st.sampled_from([None, COMMIT, ABORT, "acked", "heard"]),
-                          st.integers(1, 2), st.integers(0, 2)), max_size=30))
+@given(st.lists(st.tuples(
+    st.sampled_from(["t-0", "t-1"]), st.sampled_from([None, COMMIT, ABORT, "acked", "heard", "cut"]),
+    st.integers(1, 2), st.integers(0, 2)), max_size=30))
 def test_a_session_that_goes_on_is_judged_as_each_of_its_states_alone(steps: list[tuple[str, Any, int, int]]) -> None:
     """Checks remember what they saw of what has only grown since: the other way round they have to begin anew."""
     logs = {"t-0": EMPTY_LOG, "t-1": EMPTY_LOG}
@@ -240,10 +257,12 @@ def test_a_session_that_goes_on_is_judged_as_each_of_its_states_alone(steps: lis
     for name, what, number, epoch in steps:
         log, transaction = logs[name], f"app#{number}"
         if what == "acked":
-            last = AcknowledgedBatch(name, max(0, log.log_end_offset - number), transaction)
+            last = AcknowledgedBatch(name, max(0, log.log_end_offset - number), transaction, (7, 0, number))
             seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(last))
         elif what == "heard":
             seen = attrs.evolve(seen, heard=seen.heard.add(Heard(transaction, epoch > 0)))
+        elif what == "cut":
+            logs[name] = replicated(*(attrs.evolve(batch, base_offset=-1) for batch in [*log.batches][:-number]))
         else:
             batch = data(transaction, number, epoch) if what is None else marker(what, transaction, epoch)
             log = append(log, batch)
