@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import sysconfig
 from collections.abc import Mapping, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -28,11 +26,13 @@ MODULES = (
 """What is compiled together. A class in it is subclassed in it only."""
 HARNESS = Path(__file__).parent.parent
 FOLDER = Path(sys.prefix) / "share" / "kafka-proto"
+"""The environment's own folder for what is compiled."""
+SUFFIX = EXTENSION_SUFFIXES[0]
 
 
 def build_folder() -> Path:
     """Return where the build of this source for this Python and machine is, or would be."""
-    digest = hashlib.sha256(str(sysconfig.get_config_var("EXT_SUFFIX")).encode())
+    digest = hashlib.sha256(SUFFIX.encode())
     for name in MODULES:
         digest.update(source(name).read_bytes())
     return FOLDER / f"compiled-{digest.hexdigest()[:16]}"
@@ -43,13 +43,13 @@ def source(name: str) -> Path:
     return HARNESS.joinpath(*name.split(".")).with_suffix(".py")
 
 
-class _Build(MetaPathFinder):
-    """Finds modules in a build, by their names."""
+class _Build:
+    """Finds modules in a build, by their names, for `sys.meta_path`."""
 
     def __init__(self, folder: Path) -> None:
         self._files: Mapping[str, Path] = {
-            ".".join(path.relative_to(folder).parts).partition(".cpython")[0].removesuffix(".pyd"): path
-            for path in sorted(folder.rglob("*")) if path.suffix in (".so", ".pyd")
+            ".".join(path.relative_to(folder).parts).removesuffix(SUFFIX): path
+            for path in sorted(folder.rglob("*" + SUFFIX))
         }
 
     def find_spec(

@@ -31,7 +31,10 @@ def build() -> str:
     if shutil.which(command[0]) is None:
         return f"the C compiler {command[0]} cannot be run"
     os.environ["CC"] = " ".join(command)
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    try:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{FOLDER} cannot be made ({error.strerror})"
     said = StringIO()
     with tempfile.TemporaryDirectory(dir=FOLDER) as scratch, redirect_stdout(said), redirect_stderr(said):
         shutil.copytree(HARNESS, Path(scratch) / "harness", ignore=shutil.ignore_patterns("__pycache__"))
@@ -39,9 +42,10 @@ def build() -> str:
         os.chdir(scratch)
         try:
             made = _compile(Path(scratch))
-        except (Exception, SystemExit) as error:
-            why = f"{error}" if f"{error}" != "1" else (said.getvalue().strip().splitlines() or ["no reason given"])[-1]
-            return f"mypyc could not compile the harness ({why})"
+        except SystemExit as error:
+            if isinstance(error.code, str):  # of setuptools: the compiler's whole command
+                return f"{command[0]} could not compile the harness; it needs Python's headers"
+            return f"mypyc refused the harness ({(said.getvalue().splitlines() or ['no reason given'])[-1]})"
         finally:
             os.chdir(before)
         try:

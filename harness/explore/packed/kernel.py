@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from harness.compiled import FOLDER
 from harness.compiled.compiler import compiler
 from harness.model import Refusal
 
@@ -63,7 +64,7 @@ class Unavailable(Refusal):
 
 
 def _folders() -> Iterator[Path]:
-    yield Path(sys.prefix) / "share" / "kafka-proto"
+    yield FOLDER
     yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-proto"
     yield Path(tempfile.gettempdir()) / f"kafka-proto-{os.getuid() if hasattr(os, 'getuid') else 0}"
 
