@@ -23,6 +23,8 @@ from harness.record.wording import counted
 
 FILE = "searched.json"
 LIBRARY = "harness"
+COMPILED = "harness.compiled"
+"""How the harness is run, with equal results: no part of what is searched."""
 IMPORTED = re.compile(r"^([ \t]*)(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+([\w.]+))", re.MULTILINE)
 
 WORDS = re.compile(
@@ -185,23 +187,28 @@ def code_digest(package: str) -> str:
     These are its modules, and all that they import, in absolute form, of the project that they belong to and of the
     harness. Imports inside functions of another package's `__init__` belong to the callers, and are not counted.
     """
+    made = sha256()
+    for name, text in sorted(code_of(package).items()):
+        made.update(f"{name}\n{_without_words(text)}\n".encode())
+    return made.hexdigest()
+
+
+def code_of(package: str) -> Mapping[str, str]:
+    """Return the text of each module that the digest of a package's code is of, by name."""
     tops = (package.partition(".")[0], LIBRARY)
     texts: dict[str, str] = {}
     names = [package]
     while names:
         name = names.pop()
         path = _module(name)
-        if path is None or name in texts:
+        if path is None or name in texts or name == COMPILED:
             continue
         text = texts[name] = path.read_text(encoding="utf-8")
         whole = name == package or path.name != "__init__.py"
         names += [found for found in _imported(text, whole) if found.partition(".")[0] in tops]
         if "." in name:
             names.append(name.rpartition(".")[0])
-    made = sha256()
-    for name, text in sorted(texts.items()):
-        made.update(f"{name}\n{_without_words(text)}\n".encode())
-    return made.hexdigest()
+    return texts
 
 
 @lru_cache

@@ -11,7 +11,7 @@ import pytest
 from harness.model import Faults, Model, ModelSpec, Network, Scenario, Size, System, register, unregister
 from harness.model.faults import NO_FAULTS
 from harness.record import search_results
-from harness.record.search_results import Searched, code_digest, write
+from harness.record.search_results import Searched, code_digest, code_of, write
 
 PACKAGE = "made_for_a_search"
 CODE = '''"""A package."""
@@ -69,6 +69,13 @@ def test_digest_of_code_is_of_what_the_models_do(folder: Path, old: str, new: st
     assert text != STEPS
     (folder / "steps.py").write_text(text)
     assert (digest() != before) is is_other
+
+
+def test_digest_of_code_is_not_of_how_the_harness_is_compiled() -> None:
+    """Compiled or not, results are equal: tests of builds hold that."""
+    modules = code_of("kafka_proto.transactions")
+    assert {"harness", "harness.model.values", "kafka_proto.transactions.properties"} <= {*modules}, sorted(modules)
+    assert not [name for name in modules if name.startswith("harness.compiled")]
 
 
 def build(sizes: dict[str, int], settings: dict[str, str], network: Network, faults: Faults, history: bool) -> Model:
