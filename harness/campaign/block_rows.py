@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,8 +17,11 @@ from harness.record import Trail
 from harness.record.files import compact
 from harness.simulate.runs.run import Run, Verdict
 from harness.simulate.strategies.coverage import UNMAPPED, Coverage
+from harness.verify.isolation.anomalies import Breach
 
 VIOLATED = ',"violated":'
+NOT_JUDGED: Mapping[str, Any] = {}
+"""The columns of a run whose clients nobody looked at."""
 
 
 class TextColumn:
@@ -53,7 +56,8 @@ class BlockRows:
         }
         self.actions: Counter[str] = Counter()
         """How often each action was taken."""
-        self._rows: dict[str, list[dict[str, Any]]] = {"runs": [], "violations": [], "coverage": []}
+        self._rows: dict[str, list[dict[str, Any]]] = {
+            "runs": [], "violations": [], "anomalies": [], "coverage": []}
         self._columns: dict[str, list[Any]] = {name: [] for name in EVENTS.names if name not in ("cell", "values")}
         self._texts = {name: TextColumn() for name in ("process", "kind", "action", "turn", "value", "violated")}
         self._values: list[int] = []
@@ -62,8 +66,11 @@ class BlockRows:
         self.failing = self._errors = self._steps = 0
         """How many runs violate something, how many ended in an error, and the steps of all."""
 
-    def run(self, run: Run, digest: str, faults: list[str], kept: bool, covered: bool, wall_us: int) -> None:
-        """Add a finished run."""
+    def run(
+        self, run: Run, digest: str, faults: list[str], kept: bool, covered: bool, wall_us: int,
+        seen: Mapping[str, Any] = NOT_JUDGED,
+    ) -> None:
+        """Add a finished run; `seen` is what `clients` made of its clients."""
         verdict, trail = run.verdict, run.trail
         self.failing += not verdict.ok
         self._steps += len(trail.choices)
@@ -71,7 +78,7 @@ class BlockRows:
             "seed": trail.seed, "outcome": "ok" if verdict.ok else "violated", "violated": verdict.violated,
             "kind": verdict.kind, "reason": verdict.reason, "step": verdict.step, "steps": len(trail.choices),
             "fair_from": trail.fair_from, "digest": digest, "faults": faults, "witnessed": sorted(run.witnessed),
-            "kept": kept, "covered": covered, "trail": None if verdict.ok else trail.text(), "wall_us": wall_us,
+            "kept": kept, "covered": covered, "trail": None if verdict.ok else trail.text(), "wall_us": wall_us, **seen,
         })
 
     def poisoned(self, trail: Trail, error: str, covered: bool, wall_us: int) -> None:
@@ -84,7 +91,7 @@ class BlockRows:
 
     def recorded(
         self, seed: int, verdicts: Sequence[Verdict], steps: int, digest: str, faults: Mapping[int, str],
-        actions: Mapping[int, str], trail: str | None,
+        actions: Mapping[int, str], trail: str | None, seen: Mapping[str, Any] = NOT_JUDGED,
     ) -> None:
         """Add a run that was recorded elsewhere; faults and the actions of violating steps by number of the step."""
         first = verdicts[0] if verdicts else Verdict()
@@ -93,7 +100,7 @@ class BlockRows:
         self._add({
             "seed": seed, "outcome": "violated" if verdicts else "ok", "violated": first.violated, "kind": first.kind,
             "reason": first.reason, "step": first.step, "steps": steps, "digest": digest, "kept": True,
-            "covered": False, "faults": sorted(set(faults.values())), "trail": trail, "wall_us": 0,
+            "covered": False, "faults": sorted(set(faults.values())), "trail": trail, "wall_us": 0, **seen,
         })
         for verdict in verdicts:
             step = verdict.step or 0
@@ -110,6 +117,24 @@ class BlockRows:
             "cell": self.key, "seed": seed, "property": verdict.violated, "kind": verdict.kind, "step": verdict.step,
             "reason": verdict.reason, "action": action, "faults": faults, "steps": steps,
         })
+
+    def clients(
+        self, seed: int, found: Sequence[Breach], ended: Mapping[str, int], faults: Callable[[int], list[str]],
+    ) -> Mapping[str, Any]:
+        """Add what clients saw in a run that they must not see, by anomaly, and return the columns of its row.
+
+        `faults` says which came up to a step.
+        """
+        by_name: dict[str, list[Breach]] = {}
+        for one in found:
+            by_name.setdefault(one.anomaly, []).append(one)
+        for anomaly, (first, *more) in sorted(by_name.items()):
+            self._rows["anomalies"].append({
+                "cell": self.key, "seed": seed, "anomaly": anomaly, "property": first.property, "step": first.step,
+                "reason": first.reason, "faults": faults(first.step), "cases": 1 + len(more),
+                "proof": [str(step) for step in first.proof],
+            })
+        return {"anomalies": sorted(by_name), "ended": sorted(ended.items())}
 
     def events(self, seed: int, events: Iterable[tuple[int, int | None, EventColumns, str]]) -> None:
         """Add the events of a run: number, time, what happened, and the text of what failed after it."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from harness.campaign.block_rows import BlockRows
+from harness.campaign.block_rows import NOT_JUDGED, BlockRows
 from harness.campaign.cells import Cell
 from harness.campaign.event_columns import ReadColumns, columns_of, json_text
 from harness.campaign.logs import IMPORTED, cell_of_logs, part_of
@@ -23,7 +24,7 @@ from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.worker import PERTURBING
 from harness.foreign import jepsen
 from harness.model import Refusal, find_model, find_scenario
-from harness.model.log_operations import FAULT, OK
+from harness.model.log_operations import FAIL, FAULT, INFO, MIXED, OK
 from harness.record import Recorder, model_of_history, read_events, read_trail
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
@@ -78,6 +79,8 @@ class _Run:
     actions: dict[int, str]
     trail: str | None
     anomalies: tuple[Breach, ...] = ()
+    ended: Mapping[str, int] | None = None
+    """How operations of clients ended, where they were judged."""
 
 
 def import_files(
@@ -148,7 +151,11 @@ class _TableWriter:
         seed, self._next = self._next, self._next + 1
         self._rows.events(seed, run.events)
         self._rows.actions.update(action for n, action in run.actions.items() if n)
-        self._rows.recorded(seed, run.verdicts, run.events[-1][0], run.digest, run.faults, run.actions, run.trail)
+        seen = NOT_JUDGED if run.ended is None else self._rows.clients(
+            seed, run.anomalies, run.ended,
+            lambda step: sorted({name for n, name in run.faults.items() if n <= step}))
+        self._rows.recorded(
+            seed, run.verdicts, run.events[-1][0], run.digest, run.faults, run.actions, run.trail, seen)
         self._events += len(run.events)
         if self._events >= MOST_EVENTS:
             self.commit()
@@ -167,8 +174,11 @@ def _from_jepsen(path: Path, what: str, level: str) -> _Run:
     recorder, judge = Recorder(keep=False), LogJudge(level)
     events: list[tuple[int, int | None, ReadColumns, str]] = []
     faults, actions = {}, {}
+    ended: Counter[str] = Counter()
     for operation in jepsen.operations(path):
         judge.look(operation)
+        if operation.name in MIXED and operation.outcome in (OK, FAIL, INFO):
+            ended[f"{operation.name} {operation.outcome}"] += 1
         part = part_of(operation)
         recorder.add(operation.n, operation.at_us, part, "")
         events.append((operation.n, operation.at_us, columns_of(part), ""))
@@ -179,7 +189,7 @@ def _from_jepsen(path: Path, what: str, level: str) -> _Run:
     verdicts = tuple(Verdict(breach.property, breach.reason, breach.step, "safety")
                      for breach in judge.breaches())
     cell = cell_of_logs(what, level)
-    return _Run(cell, events, verdicts, recorder.digest(), faults, actions, None, judge.anomalies())
+    return _Run(cell, events, verdicts, recorder.digest(), faults, actions, None, judge.anomalies(), ended)
 
 
 def _from_history(path: Path) -> _Run:

@@ -27,6 +27,7 @@ from harness.record import Event, History, Recorder, header_of
 from harness.record.events import INITIAL
 from harness.record.history import all_types
 from harness.record.recorded_events import event_of
+from harness.verify.isolation.clients import Clients, judged
 from harness.verify.judge import JudgedFile, Rejudge
 from harness.verify.judge_cache import KnownEvent, Recall
 from harness.verify.spec_ways import where
@@ -40,6 +41,8 @@ MOST_TASKS = 2_000
 LOOK = 0.25
 """Seconds between two looks at how far it is."""
 STOPPED = "histories are not judged: "
+EXPECTED = frozenset({"property", "isolation"})
+"""Findings that a run's row may have as well; else there is another kind, too."""
 MOST_SHOWN = 5
 """Runs of a block that are listed one by one."""
 COLUMNS = ["seed", "n", "at_us", "turn", "values", "violated"]
@@ -73,7 +76,8 @@ class Rejudged:
     runs: int
     events: int
     kinds: Mapping[str, int]
-    """How many runs there are with each kind of finding. `property` is a violation that the run's row has as well."""
+    """How many runs there are with each kind of finding. `property` and `isolation` are what the run's row has as well.
+    """
     refined: int
     """Runs that were checked against a spec."""
     disagreeing: int
@@ -159,7 +163,7 @@ def judge_block(folder: Path, block: CommittedBlock, cell: Cell) -> Rejudged:
         some, sentence, is_refined = judge(runs[seed], rows)
         kinds.update(some)
         judged, events, refined = judged + 1, events + len(rows), refined + is_refined
-        if set(some) - {"property"}:
+        if set(some) - EXPECTED:
             disagreeing += 1
             findings.append(RunFinding(block.cell, seed, some, sentence))
     return Rejudged(block.cell, cell.what, judged, events, dict(sorted(kinds.items())), refined,
@@ -193,11 +197,15 @@ class BlockJudge:
             found, digest = self.judged(run, rows)
         except Exception as error:
             return ("record",), f"the stored events are no history of {self._cell.model}: {where(error)}", False
-        wrong = digest != run["digest"]
-        sentence = "the stored events do not have the digest of the run" if wrong else ""
-        if found.findings:
-            sentence = _sentence(found)
-        return (*found.findings, *(("digest",) if wrong else ())), sentence, found.refined is not None
+        kinds, sentence = found.findings, _sentence(found) if found.findings else ""
+        seen, said = sorted({breach.anomaly for breach in found.isolation}), run.get("anomalies")
+        if said is not None and said != seen:
+            kinds = tuple(dict.fromkeys((*kinds, "verdict")))
+            sentence = f"clients saw {', '.join(seen) or 'nothing'}; the run's row says {', '.join(said) or 'nothing'}"
+        if digest != run["digest"]:
+            kinds = *kinds, "digest"
+            sentence = sentence or "the stored events do not have the digest of the run"
+        return kinds, sentence, found.refined is not None
 
     def judged(self, run: Mapping[str, Any], rows: Sequence[Row]) -> tuple[JudgedFile, str]:
         """Return the judgement on a run, and the digest of its events."""
@@ -207,9 +215,19 @@ class BlockJudge:
         if len(rows) <= MOST_RECALLED:
             with suppress(Exception):  # whatever it is that is no history: the way below says what is wrong
                 steps = self._reader.steps(recall, rows)
-                return self._rejudge.moves(header, end, steps), _digest(rows, steps)
+                return self._seen(self._rejudge.moves(header, end, steps), steps), _digest(rows, steps)
         events, digest = self._reader.events(rows)
-        return self._rejudge.recorded(History(header, events, end, run["digest"])), digest
+        found = self._rejudge.recorded(History(header, events, end, run["digest"]))
+        return attrs.evolve(found, isolation=judged(self._model, events)), digest
+
+    def _seen(self, found: JudgedFile, steps: Sequence[Step]) -> JudgedFile:
+        """Return a judgement with what clients saw."""
+        clients = Clients(self._model)
+        if not clients.are_judged:
+            return found
+        for n, _, move, _ in steps:
+            clients.known(n, move.event)
+        return attrs.evolve(found, isolation=clients.breaches())
 
 
 def _end(run: Mapping[str, Any], events: int) -> dict[str, Any]:
@@ -239,11 +257,11 @@ def _sentence(found: JudgedFile) -> str:
         said.append(f"step {found.explanation.step} is not a step of the spec")
     if found.departed is not None:
         said.append(f"step {found.departed.step}: {found.departed.sentence}")
-    return (said or [broken.reason for broken in found.broken])[0]
+    return [*said, *(broken.reason for broken in found.broken), *(breach.reason for breach in found.isolation)][0]
 
 
 def _runs(path: Path) -> list[dict[str, Any]]:
-    columns = ["seed", "digest", "outcome", "violated", "kind", "reason", "step"]
+    columns = ["seed", "digest", "outcome", "violated", "kind", "reason", "step", "anomalies"]
     return [row for batch in read(path, "runs", columns) for row in batch.to_pylist()]
 
 

@@ -14,8 +14,9 @@ RUNS = pa.schema([
     ("sizes", pa.string()), ("settings", pa.string()), ("sweep", pa.string()), ("code", pa.string()),
     ("outcome", pa.string()), ("violated", pa.string()), ("kind", pa.string()), ("reason", pa.string()),
     ("step", pa.int32()), ("steps", pa.int32()), ("fair_from", pa.int32()), ("digest", pa.string()),
-    ("faults", TEXTS), ("witnessed", TEXTS), ("kept", pa.bool_()), ("covered", pa.bool_()), ("trail", pa.string()),
-    ("error", pa.string()), ("wall_us", pa.int64()),
+    ("faults", TEXTS), ("witnessed", TEXTS), ("anomalies", TEXTS), ("ended", pa.map_(pa.string(), pa.int32())),
+    ("kept", pa.bool_()), ("covered", pa.bool_()), ("trail", pa.string()), ("error", pa.string()),
+    ("wall_us", pa.int64()),
 ])
 EVENTS = pa.schema([
     ("cell", pa.string()), ("seed", pa.int64()), ("n", pa.int32()), ("at_us", pa.int64()), ("process", pa.string()),
@@ -25,16 +26,23 @@ VIOLATIONS = pa.schema([
     ("cell", pa.string()), ("seed", pa.int64()), ("property", pa.string()), ("kind", pa.string()),
     ("step", pa.int32()), ("reason", pa.string()), ("action", pa.string()), ("faults", TEXTS), ("steps", pa.int32()),
 ])
+ANOMALIES = pa.schema([
+    ("cell", pa.string()), ("seed", pa.int64()), ("anomaly", pa.string()), ("property", pa.string()),
+    ("step", pa.int32()), ("reason", pa.string()), ("faults", TEXTS), ("cases", pa.int32()), ("proof", TEXTS),
+])
 COVERAGE = pa.schema([
     ("cell", pa.string()), ("first", pa.int64()), ("kind", pa.string()), ("name", pa.string()),
     ("outcome", pa.bool_()), ("state", pa.int64()), ("seed", pa.int64()), ("count", pa.int64()),
 ])
-SCHEMAS: Mapping[str, pa.Schema] = {"runs": RUNS, "events": EVENTS, "violations": VIOLATIONS, "coverage": COVERAGE}
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "runs": RUNS, "events": EVENTS, "violations": VIOLATIONS, "anomalies": ANOMALIES, "coverage": COVERAGE,
+}
 """The columns in the files; `what` and `day` come from the folders that the files lie in."""
 PARTITIONS = ("what", "day")
 SORTED = ("seed", "n", "at_us", "first")
 """Columns that are written as differences."""
-NESTED = {"values": "values.list.element", "faults": "faults.list.element", "witnessed": "witnessed.list.element"}
+NESTED = {**{name: f"{name}.list.element" for name in ("values", "faults", "witnessed", "anomalies", "proof")},
+          "ended": "ended.key_value.key"}
 LEVEL = 15
 """Of zstd: from 17 on it takes longer than making the runs, and gains a few percent."""
 

@@ -12,7 +12,7 @@ from time import perf_counter_ns
 
 import attrs
 
-from harness.campaign.block_rows import BlockRows
+from harness.campaign.block_rows import NOT_JUDGED, BlockRows
 from harness.campaign.cells import Cell
 from harness.model import Refusal
 from harness.record import Recorder, Trail
@@ -24,6 +24,7 @@ from harness.simulate.states.guards import Guards
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.by_name import IN_ORDER, Strategies
 from harness.simulate.strategies.strategy import UNFAIR, Strategy
+from harness.verify.isolation.clients import Clients
 from harness.verify.spec_ways import where
 
 PERTURBING = frozenset(str(kind) for kind in UNFAIR)
@@ -124,7 +125,7 @@ class Worker:
             if run.error is not None:
                 raise run.error
             if wanted:
-                self._add(task, run, buffer, rows, (perf_counter_ns() - began) // 1_000)
+                self._add(task, session, run, buffer, rows, began)
         except (Refusal, OSError):
             raise
         except Exception as error:
@@ -132,8 +133,17 @@ class Worker:
                 rows.poisoned(_so_far(task.cell, strategy.seed, session), f"{where(error)}", task.covered,
                               (perf_counter_ns() - began) // 1_000)
 
-    def _add(self, task: BlockTask, run: Run, buffer: EventBuffer, rows: BlockRows, wall_us: int) -> None:
+    def _add(
+        self, task: BlockTask, session: Session, run: Run, buffer: EventBuffer, rows: BlockRows, began: int
+    ) -> None:
         happened = [what for _, _, what, _ in buffer.events]
+        clients = Clients(session.model)
+        seen = NOT_JUDGED
+        if clients.are_judged:
+            for n, _, what, _ in buffer.events:
+                clients.happened(n, what)
+            found = clients.breaches(session.tables.view_of(session.node))
+            seen = rows.clients(run.trail.seed, found, clients.ended, lambda step: _faults(happened[: step + 1]))
         rows.actions.update([what.action or "" for what in happened[1:]])
         keep = bool(run.violations) or is_sampled(task.keep, rows.key, run.trail.seed)
         if keep:
@@ -142,7 +152,8 @@ class Worker:
             step = verdict.step or 0
             rows.violation(run.trail.seed, len(run.trail.choices), verdict, happened[step].action or None,
                            _faults(happened[: step + 1]))
-        rows.run(run, buffer.digest(), _faults(happened), keep, task.covered, wall_us)
+        digest, wall_us = buffer.digest(), (perf_counter_ns() - began) // 1_000
+        rows.run(run, digest, _faults(happened), keep, task.covered, wall_us, seen)
 
 
 def _strategies(strategies: Strategies, task: BlockTask) -> Iterator[tuple[int, Strategy]]:

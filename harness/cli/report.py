@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from harness.campaign.requirements import require_packages
@@ -116,6 +118,8 @@ def _json(made: Report) -> dict[str, Any]:
              "replay": _replay(made, witness.trail) if witness.trail else None}
             for one, witness in zip(summary.clusters, made.witnesses, strict=True)
         ],
+        "clients": [attrs.asdict(one) for one in summary.clients],
+        "anomalies": [attrs.asdict(one) for one in summary.anomalies],
         "judged_again": None if made.again is None else [_again(one) for one in made.again],
         "since": None if made.since is None else made.since.to_json(),
     }
@@ -142,6 +146,7 @@ def _summary(made: Report) -> Iterator[str]:
     for verdict in summary.verdicts:
         yield from _verdict(verdict)
     yield from _clusters(made)
+    yield from _clients(summary)
     for one in summary.reached:
         if one.curve:
             yield from wrapped(f"{one.what}: {counted(one.states, 'state')} in {counted(one.covered, 'covered run')}, "
@@ -156,6 +161,25 @@ def _summary(made: Report) -> Iterator[str]:
         yield from (f"  {line}" for line in _compared(made.since, WIDTH - 2))
     judged = [one for one in summary.verdicts if one.as_expected is not None]
     yield f"{sum(bool(one.as_expected) for one in judged)} of {counted(len(judged), 'scenario')} as expected"
+
+
+def _clients(summary: Summary) -> Iterator[str]:
+    """Yield what clients saw, a scenario or model and anomaly a line."""
+    from harness.campaign.report.page import said_ended
+
+    for one in summary.clients:
+        name = ", ".join(part for part in (one.what, one.strategy, one.sweep) if part)
+        yield from wrapped(f"{name}: clients ended {said_ended(one)}; anomalies in {counted(one.anomalous, 'run')}",
+                           WIDTH, "", "  ")
+    for (what, anomaly, property_), group in groupby(
+            sorted(summary.anomalies, key=lambda one: (one.what, one.anomaly, one.property)),
+            key=lambda one: (one.what, one.anomaly, one.property)):
+        rows = list(group)
+        runs, silent = sum(one.runs for one in rows), sum(one.silent for one in rows)
+        first = min(rows, key=lambda one: one.seed)
+        more = f", {silent:,} of which violate nothing claimed" if silent else ""
+        yield from wrapped(f"{what}: {anomaly} ({property_}) in {counted(runs, 'run')}{more}; seed {first.seed}: "
+                           f"{first.reason}", WIDTH, "  ", "    ")
 
 
 def _rejudged(made: Report) -> Iterator[str]:

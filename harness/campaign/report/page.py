@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.campaign.checks import CALM, Rate, Share
+from harness.campaign.client_checks import ClientsTally
 from harness.campaign.clusters import ViolationCluster
 from harness.campaign.judging import Rejudged
 from harness.campaign.report import plots
@@ -35,6 +36,7 @@ def write(
     parts = [
         section("verdicts", "Verdicts", _verdicts(summary)),
         section("clusters", "Violations", _clusters(summary, clusters)),
+        *([section("clients", "What clients saw", _clients(summary))] if summary.clients else []),
         section("faults", "Rates by faults", _faults(summary.by_faults)),
         *([section("sweep", "Rates by swept value", _sweep(summary.by_sweep))] if summary.by_sweep else []),
         section("coverage", "Coverage", _coverage(summary)),
@@ -161,6 +163,28 @@ def _clusters(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup
             yield tag("p", f"No diagram: the run has more than {MOST_DRAWN} steps, or there are many.", "quiet")
         else:
             yield tag("p", "The code has changed: this run does not fit it any more.", "quiet")
+
+
+def _clients(summary: Summary) -> Iterator[Markup]:
+    """Show how operations of clients ended, and which anomalies they saw, by fault mix."""
+    yield tag("p", "Judged from what clients sent, were told and read alone, in every run.")
+    rows = [(one.what, one.strategy, one.sweep, one.runs, one.anomalous, said_ended(one)) for one in summary.clients]
+    yield table(("scenario or model", "strategy", "swept", "#runs", "#with anomalies", "operations that ended"), rows)
+    if not summary.anomalies:
+        yield tag("p", "No client saw what the promised isolation forbids.")
+        return
+    found = [(one.what, one.strategy, one.sweep, joined([one.anomaly, tag("span", one.property, "quiet")], "<br>"),
+              one.faults, one.runs, one.silent, str(one.seed), one.reason) for one in summary.anomalies[:MOST_MIXES]]
+    yield table(("scenario or model", "strategy", "swept", "anomaly", "faults before it", "#runs",
+                 "#violating nothing claimed", "#first seed", "what it was"), found)
+    left = len(summary.anomalies) - MOST_MIXES
+    if left > 0:
+        yield tag("p", f"{left:,} more rows are left out; the table anomalies has them.", "quiet")
+
+
+def said_ended(one: ClientsTally) -> str:
+    """Return in words how many operations ended, and how."""
+    return ", ".join(f"{count:,} {name}" for name, count in one.ended.items()) or "none"
 
 
 def _steps(one: ViolationCluster) -> str:

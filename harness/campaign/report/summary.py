@@ -18,6 +18,7 @@ import attrs
 
 from harness.campaign.cells import Cell, cells, code_version
 from harness.campaign.checks import Rate, Reached, Share, rates_by_faults, rates_by_sweep, reached
+from harness.campaign.client_checks import AnomalyTally, ClientsTally, anomaly_tallies, clients_tallies
 from harness.campaign.clusters import ViolationCluster, clusters
 from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
@@ -126,6 +127,8 @@ class Summary:
     by_faults: tuple[Rate, ...]
     by_sweep: tuple[Rate, ...]
     reached: tuple[Reached, ...]
+    clients: tuple[ClientsTally, ...]
+    anomalies: tuple[AnomalyTally, ...]
     clusters: tuple[ViolationCluster, ...]
     slowest: tuple[Remarkable, ...]
     longest: tuple[Remarkable, ...]
@@ -172,6 +175,7 @@ def summarize(tables: CampaignTables, most: int = SHRUNK) -> Summary:
         tables.store.manifest(), tuple(sorted({block.day for block in tables.blocks})), tallies,
         tuple(_verdict([tally for tally in tallies if tally.cell.what == what]) for what in whats),
         tuple(rates_by_faults(tables)), tuple(rates_by_sweep(tables)), tuple(reached(tables)),
+        clients_tallies(tables), anomaly_tallies(tables),
         tuple(known_clusters(tables, most, bool(stale))), slowest, longest, poisoned, tuple(sorted(stale)),
     )
 
