@@ -127,6 +127,7 @@ def test_a_report_counts_what_clients_saw_by_fault_mix(tmp_path: Path) -> None:
     page = (out / "report.html").read_text(encoding="utf-8")
     assert 'id="clients"' in page and "c1.2#1 was sent to log T-0" in page
     said = " ".join(call("report", out, "--no-rejudge").out.split())
+    assert "AcknowledgedOutcome in" in said and f"ok {FLAWED} " in said, "the step that breaks both is no other flaw"
     assert f"anomalies in {flawed.anomalous} runs" in said and f"{FLAWED}: G1a (NoAbortedRead) in" in said
 
 

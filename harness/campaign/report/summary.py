@@ -44,6 +44,8 @@ class Tally(Share):
     steps: int
     properties: Mapping[str, int]
     """How many runs violate each of the properties that are violated."""
+    verdicts: frozenset[str]
+    """Those that a run violates first: its verdict. What the same step violates besides is a consequence."""
     witnessed: tuple[str, ...]
 
     @property
@@ -67,6 +69,8 @@ class ScenarioVerdict(Share):
     """False if nothing is expected: a model, a scenario with other settings or faults than its own."""
     errors: int
     properties: Mapping[str, int]
+    verdicts: frozenset[str]
+    """The properties that a run violates first."""
     missing: tuple[str, ...]
     """Witnesses that the scenario asks for and that no run reached."""
 
@@ -76,7 +80,7 @@ class ScenarioVerdict(Share):
         if not self.is_judged:
             return None
         only = {self.expected} if self.expected else set()
-        return not self.errors and not self.missing and set(self.properties) == only
+        return not self.errors and not self.missing and self.verdicts == only
 
 
 @attrs.frozen
@@ -187,6 +191,7 @@ def _tallies(tables: CampaignTables, runs: DataFrame) -> tuple[Tally, ...]:
         f.count("*").alias("runs"), f.count_if(f.col("outcome") == "violated").alias("failing"),
         f.count_if(f.col("outcome") == "error").alias("errors"), f.sum("steps").alias("steps"),
         f.array_distinct(f.flatten(f.collect_set("witnessed"))).alias("witnessed"),
+        f.collect_set("violated").alias("verdicts"),
     ).collect()}
     properties: dict[str, dict[str, int]] = {}
     violated = tables.frame("violations").groupBy("cell", "property").agg(f.count_distinct("seed").alias("runs"))
@@ -194,7 +199,7 @@ def _tallies(tables: CampaignTables, runs: DataFrame) -> tuple[Tally, ...]:
         properties.setdefault(row["cell"], {})[row["property"]] = row["runs"]
     found = [
         Tally(row["failing"], row["runs"], cell, row["errors"], row["steps"] or 0, properties.get(key, {}),
-              tuple(sorted(row["witnessed"])))
+              frozenset(row["verdicts"]), tuple(sorted(row["witnessed"])))
         for key, cell in tables.cells.items() if key in counted for row in (counted[key],)
     ]
     return tuple(sorted(found, key=lambda tally: natural(tally.name)))
@@ -219,7 +224,7 @@ def _verdict(tallies: Sequence[Tally]) -> ScenarioVerdict:
         sum(tally.failing for tally in tallies), sum(tally.runs for tally in tallies), what,
         scenario.title if scenario else "", scenario.expected if scenario else None, is_judged,
         sum(tally.errors for tally in tallies), dict(sorted(properties.items(), key=lambda one: (-one[1], one[0]))),
-        missing,
+        frozenset[str]().union(*(tally.verdicts for tally in tallies)), missing,
     )
 
 
