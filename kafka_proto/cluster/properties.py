@@ -6,7 +6,7 @@ application was told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -131,10 +131,14 @@ class Facts:
 
     def atomicity(self, view: View, c: str) -> Reason:
         texts = view.derived(c, texts_of)
+        if not texts:
+            return None
         return guarantees.atomicity(self.ends(view), lambda _, record: record.text in texts)
 
     def outcome(self, view: View, c: str) -> Reason:
         texts, told = view.derived(c, texts_of), view.derived(c, OUTCOMES)
+        if not told:
+            return None
         return guarantees.acknowledged_outcome(c, self.ends(view), told, lambda _, record: record.text in texts)
 
     def intermediate_read(self, view: View, r: str) -> Reason:
@@ -159,32 +163,34 @@ class Facts:
     def hanging(self, view: View, partition: str) -> Reason:
         return guarantees.no_hanging_transaction(partition, self.spans(view, partition), self.entries(view))
 
-    def once(self, view: View, partition: str) -> Reason:
-        """P6, of each transaction's records as their acknowledgements came, of others by their numbers."""
-        found = self.logs.made(view, partition, records_of)
-        acknowledged: list[list[tuple[str, int | None]]] = []
-        for c in self.placement.producers:
-            here = (written.record for written in view.derived(c, ACKNOWLEDGED) if written.partition == partition)
-            acknowledged += ([(text, None) for text in together] for _, together in groupby(here, transaction_of))
-        for state in self.idempotent(view):
-            mine = (written for written in state.acknowledged if written.partition == partition)
-            acknowledged.append([(written.record, written.offset) for written in sorted(mine, key=number_of)])
-        places, start = dict(found), self.logs.made(view, partition, START)
-        wrong = guarantees.written_once(partition, found) or guarantees.as_acknowledged(
-            partition, acknowledged, places.get, start)
-        if wrong is not None or start:
-            return wrong
-        return guarantees.first(self.in_order(view, partition, c, places) for c in self.placement.producers)
+    def once(self, view: View, where: str) -> Reason:
+        """P6 of a partition: nothing is in it twice. P6 of a producer: see `as_acknowledged`."""
+        if where in self.placement.partitions:
+            return guarantees.written_once(where, self.logs.made(view, where, records_of))
+        acknowledged = view.derived(where, ACKNOWLEDGED)
+        return guarantees.first(self.as_acknowledged(view, partition, where, mine) for partition, mine in (
+            (p, [written for written in acknowledged if written.partition == p]) for p in self.placement.partitions
+        ) if mine)
 
-    def in_order(self, view: View, partition: str, c: str, places: Mapping[str, int]) -> Reason:
-        """P6, of what a producer of transactions is still to be told of."""
+    def as_acknowledged(self, view: View, partition: str, c: str, mine: Sequence[Written]) -> Reason:
+        """P6 of what a producer was told of: records of transactions as acknowledged, others by their numbers."""
+        together: list[list[tuple[str, int | None]]]
+        if c in self.placement.producers:
+            texts = (written.record for written in mine)
+            together = [[(text, None) for text in of_one] for _, of_one in groupby(texts, transaction_of)]
+        else:
+            together = [[(written.record, written.offset) for written in sorted(mine, key=number_of)]]
+        places = dict(self.logs.made(view, partition, records_of))
+        start = self.logs.made(view, partition, START)
+        wrong = guarantees.as_acknowledged(partition, together, places.get, start)
+        if wrong is not None or start or c not in self.placement.producers:
+            return wrong
         waiting = [numbered(text) for where, text in view.derived(c, waiting_of) if where == partition]
         if not waiting:
             return None
-        mine = transaction_of(waiting[0][0])
-        told = (written.record for written in view.derived(c, ACKNOWLEDGED) if written.partition == partition)
-        return guarantees.acknowledged_in_order(
-            partition, (numbered(text) for text in told if transaction_of(text) == mine), waiting, places.__contains__)
+        now = transaction_of(waiting[0][0])
+        told = (numbered(written.record) for written in mine if transaction_of(written.record) == now)
+        return guarantees.acknowledged_in_order(partition, told, waiting, places.__contains__)
 
     def fenced(self, view: View, c: str) -> Reason:
         """P7. A fence is in force before it is logged (up to 3.9 even if it never is): coordinators' caches count, too.
@@ -296,7 +302,8 @@ def properties(
         always("AcknowledgedOutcome", facts.outcome, over=producers, source="ours: P3"),
         always("NoIntermediateRead", facts.intermediate_read, over=consumers, source="ours: P4"),
         always("NoHangingTransaction", facts.hanging, over=facts.of_records, source="ours: P5"),
-        always("AcknowledgedOnce", facts.once, over=partitions, source="ours: P6"),
+        always("AcknowledgedOnce", facts.once, over=(*partitions, *producers, *placement.idempotent_producers),
+               source="ours: P6"),
         always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
         always("FatalForAReason", facts.fatal, over=producers, source="ours: P7"),
         always("RefusedForAReason", refusals.refused, over=(*producers, *placement.idempotent_producers),
