@@ -55,13 +55,13 @@ GATEWAYS_TESTS = tuple(f"gateway/test_{name}.py" for name in (
 ))
 FAILOVERS = ("leaderless", "gateway_replicas", "moved_replicas")
 REPLICATIONS_TESTS = (
-    *(f"protocols/replication/test_{name}.py" for name in ("quorum", "replication_spec")),
+    *(f"protocols/replication/test_{name}.py" for name in ("quorum", "following", "replication_spec")),
     *(f"protocols/broker/test_{name}.py" for name in ("failover", "recorded_clusters")),
     *(f"gateway/test_{name}.py" for name in FAILOVERS),
     *(f"protocols/replication/test_replication_{name}.py" for name in ("versions", "actors")),
 )
-COMPACTIONS_TESTS = tuple(f"protocols/compaction/test_compaction_{name}.py" for name in (
-    "spec", "refinement", "actors"))
+COMPACTIONS_TESTS = tuple(f"protocols/compaction/test_{name}.py" for name in (
+    "compaction_spec", "compaction_refinement", "compaction_actors", "topic_broker"))
 
 
 @attrs.frozen
@@ -94,7 +94,7 @@ ROOMS: Mapping[str, Room] = {
         *BROKERS_TESTS, "protocols/cluster/test_producer_calls.py")),
     "broker": _broker(*(f"kafka_proto/broker/{name}.py" for name in (
         "broker", "controller", "failover", "look_ups", "other_brokers", "placement", "roles")),
-        gateway=(*FAILOVERS, "deleted_topics", "internal_topics", "slow_disks")),
+        gateway=(*FAILOVERS, "deleted_topics", "internal_topics", "slow_disks", "compaction", "retention")),
     "gateway": Room(tuple(f"kafka_proto/gateway/{name}.py" for name in (
         "apis/*", "answers", "configs", "connection", "front", "injected_errors", "internal_records", "records",
         "topic_ids", "transactions")), (), GATEWAYS_TESTS, "wire"),
@@ -105,7 +105,7 @@ ROOMS: Mapping[str, Room] = {
         ("kafka/", "replication/"), REPLICATIONS_TESTS, "process"),
     "transactions": Room(
         ("kafka_proto/transactions/decisions/*.py", "kafka_proto/transactions/versions.py"), ("transactions/",),
-        ("protocols/transactions/test_versions.py", "protocols/transactions/test_repairs.py")),
+        tuple(f"protocols/transactions/test_{name}.py" for name in ("diary_decisions", "versions", "repairs"))),
     "compaction": Room(
         tuple(f"compaction/{name}.py" for name in (
             "bookkeeper", "broker", "compactor", "trimming", "trimming_broker")),

@@ -1,0 +1,34 @@
+"""What a follower does when it is told: whom it follows, and where it truncates its log."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_proto.errors import Error
+from kafka_proto.replication import messages
+from kafka_proto.replication.following import raise_before_truncating
+from kafka_proto.replication.partition import take_office
+from kafka_proto.replication.records import ReplicaEntry
+from kafka_proto.replication.replica_state import Replica, ReplicaState
+from kafka_proto.replication.versions import VERSIONS
+
+LOG = tuple(ReplicaEntry(f"v{n}", 1) for n in range(4))
+
+
+@pytest.mark.parametrize(("leaders", "high_watermark", "end_offset"), [(3, 3, 4), (1, 1, 2), (0, 1, 2)])
+def test_rp_14_truncates_when_the_high_watermark_is_no_news(
+    leaders: int, high_watermark: int, end_offset: int
+) -> None:
+    """The flaw takes a higher one over and cuts nothing; told again, it is no news, and the log is cut."""
+    s = ReplicaState(log=LOG, high_watermark=1)
+    answer = messages.FetchResponse(Error.DIVERGING_EPOCH, None, leaders, 0, 1, source="r1", dest="r2")
+    after = raise_before_truncating(s, answer, 2)
+    assert (after.high_watermark, after.end_offset) == (high_watermark, end_offset)
+
+
+@pytest.mark.parametrize(("leader", "said"), [("r1", "follows r1 epoch 2"), (None, "follows nobody epoch 2")])
+def test_who_is_followed_is_said(leader: str | None, said: str) -> None:
+    """A partition may be without a leader: its replicas keep their logs."""
+    announced = messages.LeaderAndIsrRequest(leader, 2, frozenset(("r1",)), 3, 0, source="controller", dest="r2")
+    outcome = take_office(Replica("r2", VERSIONS["kip-320"]), ReplicaState(log=LOG, leader_epoch=1), announced)
+    assert outcome.detail.startswith(said) and outcome.state.log == LOG
