@@ -23,7 +23,8 @@ def test_only_an_older_epoch_than_the_current_one_aborts_nothing(fenced_epoch: i
         assert outcome.entry is None and [message.code for message in outcome.answers] == [SpecError.PRODUCER_FENCED]
     else:
         assert outcome.entry is not None
-        assert (outcome.entry.transition.state, outcome.entry.transition.pepoch) == (TxnState.PREPARE_ABORT, fenced_epoch)
+        made = outcome.entry.transition
+        assert (made.state, made.pepoch) == (TxnState.PREPARE_ABORT, fenced_epoch)
 
 
 @pytest.mark.parametrize(("state", "error"), [
