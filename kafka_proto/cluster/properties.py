@@ -15,7 +15,6 @@ from kafka_proto.broker.coordinator.transaction import (
     PREPARED,
     Answer,
     TransactionMetadata,
-    TxnState,
     ghosts_of,
     last_entries,
 )
@@ -29,6 +28,7 @@ from kafka_proto.clients.producer import ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
+from kafka_proto.cluster.progress import ProgressFacts
 from kafka_proto.cluster.refusals import RefusalFacts, cached_of
 from kafka_proto.log import Marker, PartitionLog, batches_between
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
@@ -106,6 +106,7 @@ class Facts:
         self.network = network
         self.of_records = (*placement.partitions, OFFSETS_PARTITION)
         """Partitions with records of transactions."""
+        self.progress = ProgressFacts(placement, logs)
 
     def spans(self, view: View, partition: str) -> tuple[Span, ...]:
         return self.logs.made(view, partition, spans)
@@ -235,17 +236,6 @@ class Facts:
         return None if log is None else guarantees.offsets_as_committed(
             committed_offsets(log), load(batches_between(log, 0, log.high_watermark)), GROUPS.derived(view, b, OFFSETS))
 
-    def pending(self, view: View) -> Reason:
-        """P8: what applications wait for ends, and what is prepared is completed."""
-        waiting = [c for c in self.placement.producers if self.client(view, c).operation]
-        if waiting:
-            return ", ".join(f"{c} waits for {self.client(view, c).operation}" for c in waiting)
-        for i, state in zip(self.placement.idempotent_producers, self.idempotent(view), strict=True):
-            if state.producer.batches:
-                return f"{i} waits for the answer to {state.producer.batches[0].records[0]}"
-        known = (self.logs.told(view, p, last_entries) for p in self.placement.transaction_partitions)
-        return guarantees.prepared_is_completed(item for entries in known for item in entries.items())
-
     def given_up(self, view: View, p: str) -> Reason:
         """P8 in every state: what its present coordinator has prepared waits for answers to markers, or its entry."""
         leader, epoch = self.logs.led_by(view, p)
@@ -257,14 +247,8 @@ class Facts:
             return None
         asked = {about.transactional_id for about in CONNECTIONS.of(view, leader).asked.values()}
         again = {effect.transactional_id for effect in mine.unfinished if not isinstance(effect, Answer)}
-        return guarantees.prepared_is_completed(prepared.items(), asked | again | set(mine.cache.waiting))
-
-    def stays_open(self, view: View) -> Reason:
-        if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):
-            return None
-        logs = ((partition, self.logs.made(view, partition, itself)) for partition in self.of_records)
-        return guarantees.first(guarantees.nothing_stays_open(partition, log.last_stable_offset, log.high_watermark)
-                                for partition, log in logs)
+        return guarantees.prepared_is_completed(
+            prepared.items(), asked | again | set(mine.cache.waiting), lambda *each: self.progress.lacks(view, *each))
 
 
 def properties(
@@ -306,8 +290,8 @@ def properties(
         always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),
         always("CommittedIsRead", facts.committed_is_read, over=consumers, source="ours: P4"),
         always("PreparedIsCompleted", facts.given_up, over=placement.transaction_partitions, source="ours: P8"),
-        eventually("OperationsEnd", facts.pending, source="ours: P8"),
-        eventually("NothingStaysOpen", facts.stays_open, source="ours: P5"),
+        eventually("OperationsEnd", facts.progress.pending, source="ours: P8"),
+        eventually("NothingStaysOpen", facts.progress.stays_open, source="ours: P5"),
         sometimes("TransactionCommitted", some(lambda state: "commit" in state.outcomes.values())),
         sometimes("TransactionAborted", some(lambda state: "abort" in state.outcomes.values())),
         sometimes("RequestRepeated", some(
