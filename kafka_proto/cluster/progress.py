@@ -129,5 +129,6 @@ def _awaited(state: ClientState) -> str:
     """Say what a client waits for: answers, or a pause before it asks again."""
     found = [named(sent) for sent in state.connections.asked.values()]
     if not found and (backs_off(state.producer) or state.connections.leaders.resting):
-        return "it pauses before it asks again"
+        call = state.producer.call
+        return f"it pauses before its {'next request' if call is None else type(call.request).__name__}"
     return " and ".join(found) or "no request of it is under way"

@@ -24,7 +24,7 @@ from kafka_proto.broker.leader.verification import LeaderState
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.producer import ProducerStatus
+from kafka_proto.clients.producer import Family, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
@@ -252,11 +252,11 @@ class Facts:
 
 
 def properties(
-    placement: Placement, network: Network, logs: Logs, *, commits_later: bool = False
+    placement: Placement, network: Network, logs: Logs, family: Family, *, commits_later: bool = False
 ) -> tuple[Property, ...]:
     """Return every property of the composition; `commits_later` says whether entries wait to be committed."""
     facts = Facts(placement, network, logs)
-    refusals = RefusalFacts(placement, network, logs, commits_later)
+    refusals = RefusalFacts(placement, network, logs, family, commits_later)
     partitions, producers, consumers = placement.partitions, placement.producers, placement.consumers
 
     def some(check: Callable[[ClientState], bool]) -> Callable[[View], bool]:

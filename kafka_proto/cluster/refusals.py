@@ -18,6 +18,7 @@ from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, METADATA, NOBODY, RECORDS, CoordinatorState, Metadata
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.client_connections import ClientConnections, Sent
+from kafka_proto.clients.producer import Family
 from kafka_proto.clients.producer.answers import AnswerVerdict, verdict
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, epoch_of, itself
 from kafka_proto.cluster.reasons import JUDGED, RefusalReason, refused_for_a_reason
@@ -90,6 +91,8 @@ class RefusalFacts:
     placement: Placement
     network: Network
     logs: Logs
+    family: Family
+    """The producers'."""
     commits_later: bool
     """Whether an entry of the transaction log waits to be committed, and others of its id for that."""
 
@@ -113,7 +116,7 @@ class RefusalFacts:
     ) -> Iterator[str]:
         name = type(asked.request).__name__
         for error in errors_of(message.response) if name in JUDGED else ():
-            if verdict(name, error) is AnswerVerdict.FATAL:
+            if verdict(self.family, name, error) is AnswerVerdict.FATAL:
                 continue
             why = refused_for_a_reason(
                 c, name, error, lambda what: self._has_happened(view, c, connections, asked.request, what))

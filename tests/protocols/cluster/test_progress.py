@@ -8,10 +8,15 @@ from functools import cache
 import attrs
 import pytest
 from support.brokers.leader import replicated
+from support.paths import ROOT
 from support.runs.made_runs import first_bad, scenario_runs
 from support.searches.spec_states import state
 
 from harness.model import FrozenMap, Model, Value, View, find_model, find_scenario
+from harness.record import read_trail
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import try_choices
+from harness.simulate.trails.shrink import perturbing_part
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Waiting
 from kafka_proto.broker.coordinator.transaction import (
     Answer,
@@ -57,6 +62,7 @@ def client(operation: str, *asked: Sent, call: TransactionalCall | None = None) 
     return {"c1": ClientState(producer, connections, operation=operation, transactions=2)}
 
 
+PAUSING = Batch(1, "T-0", ("c1.2#1",), backs_off=True)
 CLIENTS: Mapping[str, tuple[Changes, str]] = {
     "an answer": (
         client("commit", Sent("b1", END)),
@@ -66,7 +72,12 @@ CLIENTS: Mapping[str, tuple[Changes, str]] = {
         "c1 waits for init of tid1 with producer id 0, epoch 3: b2 has not answered its FindCoordinatorRequest"),
     "a pause": (
         client("abort", call=TransactionalCall(END, backs_off=True)),
-        "c1 waits for abort of c1.2 with producer id 0, epoch 3: it pauses before it asks again"),
+        "c1 waits for abort of c1.2 with producer id 0, epoch 3: it pauses before its EndTxnRequest"),
+    "a pause of a batch": (
+        {"c1": ClientState(
+            Producer("tid1", ProducerStatus.COMMITTING_TRANSACTION, 0, 3, batches=(PAUSING,)), operation="commit",
+            transactions=2)},
+        "c1 waits for commit of c1.2 with producer id 0, epoch 3: it pauses before its next request"),
     "nothing": (
         client("abort"), "c1 waits for abort of c1.2 with producer id 0, epoch 3: no request of it is under way"),
 }
@@ -191,6 +202,16 @@ def test_last_stable_offset_is_where_the_first_open_transaction_begins(stable: i
     """A transaction that is under way does not excuse one that is below its first record."""
     span, entry = Span(0, 0, (Noted(1, "c1.2"),)), TransactionMetadata(0, TxnState.ONGOING, 0, partitions=("T-0",))
     assert guarantees.nothing_stays_open("T-0", stable, 3, [span], [entry]) == said
+
+
+def test_producer_id_that_librdkafka_asks_for_in_vain_is_told() -> None:
+    """The last epoch is given once: it asks again and again, and its application waits for ever."""
+    trail = read_trail(ROOT / "tests" / "data" / "findings" / "4.4-rdkafka-RefusedForAReason.trail.jsonl")
+    waits = attrs.evolve(trail, claims=("OperationsEnd",), fair_from=None, back_to=None)
+    run = try_choices(Tables(waits.build()), waits, perturbing_part(trail))
+    (said,) = (str(verdict.reason) for verdict in run.violations)
+    assert said.startswith("c1 waits for abort of c1.1 with producer id 0, epoch 32765: ")
+    assert "InitProducerIdRequest; still not after" in said
 
 
 def test_run_that_ends_with_a_prepared_transaction_says_which_partition_waits() -> None:

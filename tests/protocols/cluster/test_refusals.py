@@ -169,6 +169,15 @@ def test_code_of_no_row_has_no_reason() -> None:
     assert why({**ENDED, **told(END, Error.INVALID_TXN_STATE)}) is None
 
 
+def test_code_that_a_client_does_not_take_for_fatal_is_judged_by_its_answer() -> None:
+    """librdkafka asks again where Java's client gives its producer up, which `FatalForAReason` judges."""
+    answer = told(INIT, Error.UNKNOWN_SERVER_ERROR)
+    assert why(answer) is None
+    made = find_model("kafka/3.5").make({}, {"client": "rdkafka"})
+    assert made.property("RefusedForAReason").reason(View(state(made, answer))) == (
+        "c1's InitProducerIdRequest is answered by UNKNOWN_SERVER_ERROR, for which the history has no reason (nothing)")
+
+
 def test_answer_that_nobody_waits_for_is_not_judged() -> None:
     """It came on a connection that was given up."""
     late = told(END, Error.NOT_COORDINATOR, opened=FrozenMap({"b1": 1}))
