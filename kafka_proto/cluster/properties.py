@@ -274,6 +274,7 @@ def properties(
                         return True
         return False
 
+    answered = (*producers, *placement.idempotent_producers, *consumers, *placement.brokers)
     return (
         always("MarkerAttribution", facts.marker_attribution, over=facts.of_records, source="ours: P1"),
         always("Atomicity", facts.atomicity, over=producers, source="ours: P2"),
@@ -283,8 +284,7 @@ def properties(
         always("AcknowledgedOnce", facts.once, over=partitions, source="ours: P6"),
         always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
         always("FatalForAReason", facts.fatal, over=producers, source="ours: P7"),
-        always("RefusedForAReason", refusals.refused, over=(*producers, *placement.idempotent_producers),
-               source="ours: P7"),
+        always("RefusedForAReason", refusals.refused, over=answered, source="ours: P7"),
         always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
         always("OffsetsAsCommitted", facts.offsets, over=placement.brokers, source="ours: P10"),
         always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),
