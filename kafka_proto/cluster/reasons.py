@@ -36,7 +36,10 @@ class RefusalReason(StrEnum):
     DELETED = "a deletion"
     """Of records, in the partition."""
     LATER = "a later epoch"
-    """The partition has a batch of an epoch that the marker is too old for, or had it before a move."""
+    """The partition has a batch of an epoch that the request is too old for, or had it before a move.
+
+    A producer without transactions takes its next epoch unasked (KIP-360). That of one with transactions is a fence.
+    """
     SUCCEEDED = "a successor"
     """A later coordinator epoch began."""
 
@@ -63,7 +66,8 @@ class CodeReasons:
 
 ROWS = (
     CodeReasons((*OF_COORDINATOR, *OFFSETS, *PRODUCE), Error.PRODUCER_FENCED, (FENCED,)),
-    CodeReasons((*OF_COORDINATOR, *OFFSETS, *PRODUCE), Error.INVALID_PRODUCER_EPOCH, (FENCED,)),
+    CodeReasons((*OF_COORDINATOR, *OFFSETS), Error.INVALID_PRODUCER_EPOCH, (FENCED,)),
+    CodeReasons(PRODUCE, Error.INVALID_PRODUCER_EPOCH, (FENCED, LATER)),
     CodeReasons((*ADD, *END, *OFFSETS, *PRODUCE), Error.INVALID_PRODUCER_ID_MAPPING, (REPLACED,)),
     CodeReasons(PRODUCE, Error.INVALID_TXN_STATE, (ENDED, FENCED, MOVED)),
     CodeReasons((*PRODUCE, *OFFSETS), Error.TRANSACTION_ABORTABLE, (ENDED, FENCED)),

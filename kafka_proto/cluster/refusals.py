@@ -169,7 +169,8 @@ class RefusalFacts:
             case RefusalReason.DELETED:
                 return bool(self.logs.made(view, p, itself).log_start_offset > getattr(request, "fetch_offset", 0))
             case RefusalReason.LATER:
-                return self._has_later_epoch(view, p, request) or self._is_led_anew(view, p)
+                return c not in self.placement.producers and (
+                    self._has_later_epoch(view, p, request) or self._is_led_anew(view, p))
             case RefusalReason.SUCCEEDED:
                 return bool(self._coordinator_epoch(view, c, request) > request.coordinator_epoch)
         return c in self.placement.producers and self._happened_to(view, c, request, what)
@@ -207,10 +208,11 @@ class RefusalFacts:
         return isinstance(self.logs, ReplicatedLogs) and (
             PARTITION[p].derived(view, CONTROLLER, PARTITION_EPOCH) > FIRST_PARTITION_EPOCH)
 
-    def _has_later_epoch(self, view: View, p: str, request: WriteTxnMarkersRequest) -> bool:
-        """Whether a batch has a later epoch; if the marker bumps it, the same one counts, too (KIP-1228)."""
-        least = request.producer_epoch + (1 if request.transaction_version < 2 else 0)
-        return any(batch.producer_id == request.producer_id and batch.producer_epoch >= least
+    def _has_later_epoch(self, view: View, p: str, request: Any) -> bool:
+        """Whether a batch has a later epoch; of a marker that bumps it, the same one counts, too (KIP-1228)."""
+        producer_id, epoch = producer_of(request)
+        least = epoch + (1 if getattr(request, "transaction_version", 0) < 2 else 0)
+        return any(batch.producer_id == producer_id and batch.producer_epoch >= least
                    for batch in self.logs.made(view, p, itself).batches)
 
     def _coordinator_epoch(self, view: View, b: str, request: WriteTxnMarkersRequest) -> int:

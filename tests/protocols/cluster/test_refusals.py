@@ -28,7 +28,7 @@ from kafka_proto.clients.client_connections import ClientConnections, Sent
 from kafka_proto.clients.consumer import Consumer, Fetching, ReaderState
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState
-from kafka_proto.cluster.reasons import FIND_COORDINATOR, MARKERS, OFFSETS, REASONS, ROWS, RefusalReason
+from kafka_proto.cluster.reasons import FIND_COORDINATOR, MARKERS, OFFSETS, PRODUCE, REASONS, ROWS, RefusalReason
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
@@ -225,6 +225,24 @@ def test_deletion_is_a_reason_for_a_producer_that_is_unknown() -> None:
     assert why({**answer, "b2[leader][T-0]": deleted}) is None
 
 
+def test_batch_of_a_producer_without_transactions_is_fenced_by_its_own_next_epoch() -> None:
+    """The partition has that already; for one with transactions it takes the coordinator's word, in the partition too.
+    """
+    refused = ProduceRequest(9, None, -1, "T-0", RecordBatch(("i1#2",), 0, 0, 1))
+    asked = ClientConnections(asked=FrozenMap({1: Sent("b2", refused)}), correlation=1)
+    sent = Response(ProduceResponse(Error.INVALID_PRODUCER_EPOCH), 1, 0, source="b2", dest="i1")
+    changes = {"i1": ClientState(Producer(producer_id=0, producer_epoch=1), asked),
+               "inbox[i1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
+    made = find_model("kafka/3.5").make({"idempotent-producers": 1})
+    reason = made.property("RefusedForAReason").reason
+    here, later = (written(RecordBatch(("i1#1",), 0, epoch, 0)) for epoch in (0, 1))
+    assert reason(View(state(made, {**changes, **here}))) == (
+        "i1's ProduceRequest is answered by INVALID_PRODUCER_EPOCH, for which the history has no reason (a fence, a "
+        "later epoch)")
+    assert reason(View(state(made, {**changes, **later}))) is None
+    assert "no reason" in (why({**told(produce(), Error.INVALID_PRODUCER_EPOCH, "b2"), **later}) or "")
+
+
 def test_every_reason_has_its_bad_history() -> None:
     """None is left out."""
     assert {*CASES, *REPLICATED, RefusalReason.DELETED} == {*RefusalReason}
@@ -259,7 +277,8 @@ def test_each_pair_of_request_and_code_is_in_one_row() -> None:
     assert len(set(REASONS)) == len(REASONS) and all(REASONS.values())
 
 
-TOLD_TO = {OFFSETS: "TxnOffsetCommit", FIND_COORDINATOR: "FindCoordinator", MARKERS: "WriteTxnMarkers"}
+TOLD_TO = {OFFSETS: "TxnOffsetCommit", FIND_COORDINATOR: "FindCoordinator", MARKERS: "WriteTxnMarkers",
+           PRODUCE: "Produce"}
 """The requests that a page names where other requests have other reasons for the same code."""
 
 
@@ -267,7 +286,8 @@ def listed() -> str:
     """Return the table as the page on transactions has it: reasons with codes, and a request whose are others."""
     found: dict[tuple[RefusalReason, ...], list[str]] = {}
     for row in ROWS:
-        to = f" ({TOLD_TO[row.requests]})" if row.requests in TOLD_TO else ""
+        has_others = sum(each.error is row.error for each in ROWS) > 1
+        to = f" ({TOLD_TO[row.requests]})" if has_others and row.requests in TOLD_TO else ""
         found.setdefault(row.happenings, []).append(f"`{row.error.value}`{to}")
     return "\n".join(wrapped(f"- {', '.join(happenings)}: {', '.join(codes)}") for happenings, codes in found.items())
 
