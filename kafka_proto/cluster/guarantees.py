@@ -121,12 +121,25 @@ def _is_of(entry: TransactionMetadata, span: Span, partition: str) -> bool:
     return entry.state in PREPARED and entry.producer_epoch >= span.producer_epoch
 
 
-def nothing_stays_open(partition: str, last_stable_offset: int, high_watermark: int) -> Reason:
-    """P5 at rest: if no transaction is under way, committed readers reach the end of each partition."""
+def nothing_stays_open(
+    partition: str, last_stable_offset: int, high_watermark: int, open_: Iterable[Span] = (),
+    entries: Iterable[TransactionMetadata] = (),
+) -> Reason:
+    """P5 at rest: committed readers reach the end of each partition, or what they wait for is under way.
+
+    `open_` are the transactions that are open there, `entries` what coordinators know, if that is known.
+    """
     if last_stable_offset >= high_watermark:
         return None
-    return (f"the last stable offset of {partition} is {last_stable_offset}, its high watermark {high_watermark}, "
-            "and no transaction is under way")
+    under_way = [entry for entry in entries if entry.state is TxnState.ONGOING]
+    said = f"the last stable offset of {partition} is {last_stable_offset}, its high watermark {high_watermark}"
+    starts = [high_watermark]
+    for span in open_:
+        starts.append(span.records[0].offset)
+        if not any(_is_of(entry, span, partition) for entry in under_way):
+            return (f"{said}: the transaction of {span.records[0]}, producer id {span.producer_id}, epoch "
+                    f"{span.producer_epoch}, is open, and not under way")
+    return f"{said}, and no transaction is open there" if last_stable_offset < min(starts) else None
 
 
 def written_once(
@@ -221,11 +234,28 @@ def nothing_after_a_fence(partition: str, batches: Iterable[RecordBatch], told: 
                  if batch.marker is None and batch.producer_epoch < told.get(batch.producer_id, -1))
 
 
+def is_not_answered(who: str, operation: str, mine: tuple[int, int], awaited: str) -> str:
+    """P8 at rest: tell of an application without an answer, by its producer id and epoch; `awaited` says of whom."""
+    return f"{who} waits for {operation} with producer id {mine[0]}, epoch {mine[1]}: {awaited}"
+
+
+def unmarked(tid: str, entry: TransactionMetadata) -> str:
+    """Say what a prepared end lacks as far as its coordinator alone tells."""
+    if not entry.partitions:
+        return "the entry that it is complete is missing"
+    return f"no marker is acknowledged of {', '.join(entry.partitions)}"
+
+
 def prepared_is_completed(
-    entries: Iterable[tuple[str, TransactionMetadata]], waiting: Container[str] = ()
+    entries: Iterable[tuple[str, TransactionMetadata]], waiting: Container[str] = (),
+    lacks: Callable[[str, TransactionMetadata], str] = unmarked,
 ) -> Reason:
-    """P8 at rest: what is prepared is completed, but for the transactional ids whose markers are on their way."""
-    return first(f"{tid} stays in {entry.state}" for tid, entry in entries
+    """P8 at rest: what is prepared is completed, but for the transactional ids whose markers are on their way.
+
+    `lacks` says what is missing.
+    """
+    return first(f"{tid} stays in {entry.state} with producer id {entry.producer_id}, epoch {entry.producer_epoch}: "
+                 f"{lacks(tid, entry)}" for tid, entry in entries
                  if entry.state in PREPARED and tid not in waiting)
 
 

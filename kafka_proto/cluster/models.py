@@ -193,7 +193,7 @@ def build(
         logs = ReplicatedLogs({p: tuple(hosts) for p, hosts in rules.items()})
     keeps_records = settings["disk"] == "flushed" and settings["election"] != "unclean"
     of_replicas = () if rules is None else replicas.properties(placement, rules, keeps_records=keeps_records)
-    judged = (*properties(placement, network, logs, commits_later=settings["log"] != LOGS[0]),
+    judged = (*properties(placement, network, logs, family, commits_later=settings["log"] != LOGS[0]),
               *users.properties(placement, network, logs), *of_replicas)
     all_processes: tuple[Actor[Any], ...] = (*writers, *processes, *readers, *admins)
     beside, links = users.beside(tuple(one.name for one in all_processes), placement.producers, settings)

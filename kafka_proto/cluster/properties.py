@@ -15,7 +15,6 @@ from kafka_proto.broker.coordinator.transaction import (
     PREPARED,
     Answer,
     TransactionMetadata,
-    TxnState,
     ghosts_of,
     last_entries,
 )
@@ -25,10 +24,11 @@ from kafka_proto.broker.leader.verification import LeaderState
 from kafka_proto.broker.messages import Response
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER, CoordinatorState
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.producer import ProducerStatus
+from kafka_proto.clients.producer import Family, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState, Written
 from kafka_proto.cluster import guarantees, moves
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, all_entries, itself
+from kafka_proto.cluster.progress import ProgressFacts
 from kafka_proto.cluster.refusals import RefusalFacts, cached_of
 from kafka_proto.log import Marker, PartitionLog, batches_between
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
@@ -106,6 +106,7 @@ class Facts:
         self.network = network
         self.of_records = (*placement.partitions, OFFSETS_PARTITION)
         """Partitions with records of transactions."""
+        self.progress = ProgressFacts(placement, logs)
 
     def spans(self, view: View, partition: str) -> tuple[Span, ...]:
         return self.logs.made(view, partition, spans)
@@ -241,17 +242,6 @@ class Facts:
         return None if log is None else guarantees.offsets_as_committed(
             committed_offsets(log), load(batches_between(log, 0, log.high_watermark)), GROUPS.derived(view, b, OFFSETS))
 
-    def pending(self, view: View) -> Reason:
-        """P8: what applications wait for ends, and what is prepared is completed."""
-        waiting = [c for c in self.placement.producers if self.client(view, c).operation]
-        if waiting:
-            return ", ".join(f"{c} waits for {self.client(view, c).operation}" for c in waiting)
-        for i, state in zip(self.placement.idempotent_producers, self.idempotent(view), strict=True):
-            if state.producer.batches:
-                return f"{i} waits for the answer to {state.producer.batches[0].records[0]}"
-        known = (self.logs.told(view, p, last_entries) for p in self.placement.transaction_partitions)
-        return guarantees.prepared_is_completed(item for entries in known for item in entries.items())
-
     def given_up(self, view: View, p: str) -> Reason:
         """P8 in every state: what its present coordinator has prepared waits for answers to markers, or its entry."""
         leader, epoch = self.logs.led_by(view, p)
@@ -263,22 +253,16 @@ class Facts:
             return None
         asked = {about.transactional_id for about in CONNECTIONS.of(view, leader).asked.values()}
         again = {effect.transactional_id for effect in mine.unfinished if not isinstance(effect, Answer)}
-        return guarantees.prepared_is_completed(prepared.items(), asked | again | set(mine.cache.waiting))
-
-    def stays_open(self, view: View) -> Reason:
-        if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):
-            return None
-        logs = ((partition, self.logs.made(view, partition, itself)) for partition in self.of_records)
-        return guarantees.first(guarantees.nothing_stays_open(partition, log.last_stable_offset, log.high_watermark)
-                                for partition, log in logs)
+        return guarantees.prepared_is_completed(
+            prepared.items(), asked | again | set(mine.cache.waiting), lambda *each: self.progress.lacks(view, *each))
 
 
 def properties(
-    placement: Placement, network: Network, logs: Logs, *, commits_later: bool = False
+    placement: Placement, network: Network, logs: Logs, family: Family, *, commits_later: bool = False
 ) -> tuple[Property, ...]:
     """Return every property of the composition; `commits_later` says whether entries wait to be committed."""
     facts = Facts(placement, network, logs)
-    refusals = RefusalFacts(placement, network, logs, commits_later)
+    refusals = RefusalFacts(placement, network, logs, family, commits_later)
     partitions, producers, consumers = placement.partitions, placement.producers, placement.consumers
 
     def some(check: Callable[[ClientState], bool]) -> Callable[[View], bool]:
@@ -296,6 +280,7 @@ def properties(
                         return True
         return False
 
+    answered = (*producers, *placement.idempotent_producers, *consumers, *placement.brokers)
     return (
         always("MarkerAttribution", facts.marker_attribution, over=facts.of_records, source="ours: P1"),
         always("Atomicity", facts.atomicity, over=producers, source="ours: P2"),
@@ -306,15 +291,14 @@ def properties(
                source="ours: P6"),
         always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
         always("FatalForAReason", facts.fatal, over=producers, source="ours: P7"),
-        always("RefusedForAReason", refusals.refused, over=(*producers, *placement.idempotent_producers),
-               source="ours: P7"),
+        always("RefusedForAReason", refusals.refused, over=answered, source="ours: P7"),
         always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
         always("OffsetsAsCommitted", facts.offsets, over=placement.brokers, source="ours: P10"),
         always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),
         always("CommittedIsRead", facts.committed_is_read, over=consumers, source="ours: P4"),
         always("PreparedIsCompleted", facts.given_up, over=placement.transaction_partitions, source="ours: P8"),
-        eventually("OperationsEnd", facts.pending, source="ours: P8"),
-        eventually("NothingStaysOpen", facts.stays_open, source="ours: P5"),
+        eventually("OperationsEnd", facts.progress.pending, source="ours: P8"),
+        eventually("NothingStaysOpen", facts.progress.stays_open, source="ours: P5"),
         sometimes("TransactionCommitted", some(lambda state: "commit" in state.outcomes.values())),
         sometimes("TransactionAborted", some(lambda state: "abort" in state.outcomes.values())),
         sometimes("RequestRepeated", some(

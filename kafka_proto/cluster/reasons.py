@@ -25,7 +25,7 @@ class RefusalReason(StrEnum):
     ENDED = "an end"
     """The log has the prepared end of the transaction."""
     UNDER_WAY = "an entry"
-    """An end was prepared, or where entries commit later, one was written."""
+    """An end was prepared in the request's epoch, or into it; where entries commit later, one was written."""
     MOVED = "a move"
     """The partition or the transactional id got another leader, or a broker crashed."""
     TOO_FEW = "another ISR"
@@ -35,13 +35,22 @@ class RefusalReason(StrEnum):
     """The batch before it is not in the log, or may have arrived after it."""
     DELETED = "a deletion"
     """Of records, in the partition."""
+    LATER = "a later epoch"
+    """The partition has a batch of an epoch that the request is too old for, or had it before a move.
+
+    A producer without transactions takes its next epoch unasked (KIP-360). That of one with transactions is a fence.
+    """
+    SUCCEEDED = "a successor"
+    """A later coordinator epoch began."""
 
 
-FENCED, REPLACED, ENDED, UNDER_WAY, MOVED, TOO_FEW, UNREACHED, GAP, DELETED = RefusalReason
+FENCED, REPLACED, ENDED, UNDER_WAY, MOVED, TOO_FEW, UNREACHED, GAP, DELETED, LATER, SUCCEEDED = RefusalReason
 ADD = ("AddPartitionsToTxnRequest", "AddOffsetsToTxnRequest")
 END, INIT = ("EndTxnRequest",), ("InitProducerIdRequest",)
 PRODUCE, OFFSETS = ("ProduceRequest",), ("TxnOffsetCommitRequest",)
 OF_COORDINATOR = (*ADD, *END, *INIT)
+MARKERS, FETCH = ("WriteTxnMarkersRequest",), ("ConsumerFetchRequest",)
+FIND_LEADER, FIND_COORDINATOR = ("MetadataRequest",), ("FindCoordinatorRequest",)
 OF_FATAL_CODES = "EndTxnRequest"
 """A code that makes a producer unusable has the reasons that it has here, whatever is answered by it."""
 
@@ -57,7 +66,8 @@ class CodeReasons:
 
 ROWS = (
     CodeReasons((*OF_COORDINATOR, *OFFSETS, *PRODUCE), Error.PRODUCER_FENCED, (FENCED,)),
-    CodeReasons((*OF_COORDINATOR, *OFFSETS, *PRODUCE), Error.INVALID_PRODUCER_EPOCH, (FENCED,)),
+    CodeReasons((*OF_COORDINATOR, *OFFSETS), Error.INVALID_PRODUCER_EPOCH, (FENCED,)),
+    CodeReasons(PRODUCE, Error.INVALID_PRODUCER_EPOCH, (FENCED, LATER)),
     CodeReasons((*ADD, *END, *OFFSETS, *PRODUCE), Error.INVALID_PRODUCER_ID_MAPPING, (REPLACED,)),
     CodeReasons(PRODUCE, Error.INVALID_TXN_STATE, (ENDED, FENCED, MOVED)),
     CodeReasons((*PRODUCE, *OFFSETS), Error.TRANSACTION_ABORTABLE, (ENDED, FENCED)),
@@ -68,19 +78,26 @@ ROWS = (
     CodeReasons((*OF_COORDINATOR, *OFFSETS), Error.NOT_COORDINATOR, (MOVED,)),
     CodeReasons(OF_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, (MOVED, TOO_FEW)),
     CodeReasons(OFFSETS, Error.COORDINATOR_NOT_AVAILABLE, (MOVED, TOO_FEW, UNREACHED, UNDER_WAY)),
-    CodeReasons((*ADD, *PRODUCE), Error.UNKNOWN_TOPIC_OR_PARTITION, (MOVED,)),
-    CodeReasons(PRODUCE, Error.NOT_LEADER_OR_FOLLOWER, (MOVED,)),
+    CodeReasons((*ADD, *PRODUCE, *MARKERS, *FETCH), Error.UNKNOWN_TOPIC_OR_PARTITION, (MOVED,)),
+    CodeReasons((*PRODUCE, *MARKERS, *FETCH), Error.NOT_LEADER_OR_FOLLOWER, (MOVED,)),
+    CodeReasons(FIND_LEADER, Error.LEADER_NOT_AVAILABLE, (MOVED,)),
+    CodeReasons(FIND_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, (MOVED,)),
+    CodeReasons(FETCH, Error.OFFSET_OUT_OF_RANGE, (DELETED, MOVED)),
+    CodeReasons(MARKERS, Error.INVALID_PRODUCER_EPOCH, (LATER,)),
+    CodeReasons(MARKERS, Error.TRANSACTION_COORDINATOR_FENCED, (SUCCEEDED,)),
     CodeReasons(PRODUCE, Error.NETWORK_EXCEPTION, (UNREACHED, MOVED)),
     CodeReasons(PRODUCE, Error.NOT_ENOUGH_REPLICAS, (TOO_FEW, UNDER_WAY, MOVED, UNREACHED)),
-    CodeReasons(PRODUCE, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, (TOO_FEW,)),
+    CodeReasons((*PRODUCE, *MARKERS), Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, (TOO_FEW,)),
+    CodeReasons(MARKERS, Error.NOT_ENOUGH_REPLICAS, (TOO_FEW,)),
 )
-"""What producers are refused by. A code of no row has no reason: nothing that happens to one that keeps the rules."""
+"""What producers, consumers and coordinators are refused by. A code of no row has no reason: nothing that happens to
+one that keeps the rules. A look-up without a code is answered by one where its answer has no leader."""
 REASONS: dict[tuple[str, str], tuple[RefusalReason, ...]] = {
     (request, row.error): row.happenings for row in ROWS for request in row.requests
 }
 
 JUDGED = frozenset(request for row in ROWS for request in row.requests)
-"""The requests that are judged: those of producers, not of members of groups or readers."""
+"""The requests that are judged: not those of members of groups."""
 
 
 def refused_for_a_reason(

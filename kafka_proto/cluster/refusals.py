@@ -1,4 +1,4 @@
-"""P7, answer by answer, on states: what a producer is refused by, against what has happened by then.
+"""P7, answer by answer, on states: what clients and coordinators are refused by, against what has happened by then.
 
 The history is in the state: entries and batches in the logs, epochs of leaders and brokers, connections given up.
 """
@@ -6,6 +6,7 @@ The history is in the state: entries and batches in the logs, epochs of leaders 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 from operator import attrgetter
 from typing import Any
 
@@ -14,17 +15,25 @@ import attrs
 from harness.model import FrozenMap, Network, Reason, View
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TransactionRecord
-from kafka_proto.broker.messages import Response
+from kafka_proto.broker.look_ups import UNKNOWN
+from kafka_proto.broker.messages import FindCoordinatorRequest, LeaderResponse, MetadataRequest, Response
 from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, METADATA, NOBODY, RECORDS, CoordinatorState, Metadata
 from kafka_proto.broker.placement import Placement
-from kafka_proto.clients.client_connections import ClientConnections, Sent
-from kafka_proto.clients.producer.answers import AnswerVerdict, verdict
+from kafka_proto.clients.client_connections import ClientConnections
+from kafka_proto.clients.producer import Family
+from kafka_proto.clients.producer.answers import TABLE, AnswerVerdict, verdict
 from kafka_proto.cluster.logs import Logs, ReplicatedLogs, epoch_of, itself
 from kafka_proto.cluster.reasons import JUDGED, RefusalReason, refused_for_a_reason
 from kafka_proto.errors import Error
 from kafka_proto.log import NO_PRODUCER_ID
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.requests import OFFSETS_PARTITION, ProduceRequest, TxnOffsetCommitRequest
+from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    ConsumerFetchRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 
 Owner = tuple[int, int]
 """A producer id and epoch."""
@@ -63,20 +72,33 @@ def ends(entry: TransactionMetadata, producer_id: int, epoch: int) -> bool:
     return entry.producer_epoch > epoch or (entry.producer_epoch == epoch and not entry.bumps_epoch)
 
 
+def since(entries: tuple[TransactionMetadata, ...], producer_id: int, epoch: int) -> Iterator[TransactionMetadata]:
+    """Yield the entries that a producer's epoch, or a later one, has; all of them if it has no id yet."""
+    if producer_id == NO_PRODUCER_ID:
+        yield from entries
+        return
+    later = dropwhile(lambda entry: producer_id not in (entry.producer_id, entry.next_producer_id), entries)
+    yield from (entry for entry in later
+                if entry.producer_id != producer_id or max(entry.producer_epoch, entry.owner[1]) >= epoch)
+
+
 def producer_of(request: Any) -> Owner:
     """Return the producer that a request is of."""
     owner = request.batch if isinstance(request, ProduceRequest) else request
     return owner.producer_id, owner.producer_epoch
 
 
-def errors_of(response: Any) -> tuple[Error, ...]:
-    """Return the codes of a response that are errors, each once."""
+def errors_of(request: Any, response: Any) -> tuple[Error, ...]:
+    """Return the codes of a response that are errors, each once; an answer without a leader stands for a code."""
+    if isinstance(response, LeaderResponse):
+        return () if response.leader != UNKNOWN else (NO_LEADER[type(request)],)
     found = response.errors.values() if hasattr(response, "errors") else (getattr(response, "error", Error.NONE),)
     return tuple(sorted({each for each in found if each is not Error.NONE}))
 
 
+NO_LEADER = {MetadataRequest: Error.LEADER_NOT_AVAILABLE, FindCoordinatorRequest: Error.COORDINATOR_NOT_AVAILABLE}
 LEADER_EPOCH, OPENED = attrgetter("leader_epoch"), attrgetter("opened")
-CONNECTED = attrgetter("connections")
+CONNECTED, FETCHES = attrgetter("connections"), attrgetter("fetches")
 PARTITION_EPOCH = attrgetter("quorum.partition_epoch")
 """It grows with each change of leader or ISR (KIP-497)."""
 FIRST_EPOCH, FIRST_PARTITION_EPOCH, FIRST_OF_LOCAL = 0, 1, 1
@@ -90,39 +112,50 @@ class RefusalFacts:
     placement: Placement
     network: Network
     logs: Logs
+    family: Family
+    """The producers'."""
     commits_later: bool
     """Whether an entry of the transaction log waits to be committed, and others of its id for that."""
 
-    def refused(self, view: View, c: str) -> Reason:
-        """P7, of all answers to a producer that are under way; those that are fatal are judged by what they do to it.
+    def refused(self, view: View, who: str) -> Reason:
+        """P7, of all answers to a client, or of leaders to a coordinator, that are under way.
+
+        Those that are fatal to a producer are judged by what they do to it.
         """
-        under_way = [message for message in self.network.contents(view.at("inbox", c))
-                     if isinstance(message, Response) and errors_of(message.response)]
-        if not under_way:
-            return None
-        connections: ClientConnections = view.derived(c, CONNECTED)
-        for message in under_way:
-            asked = connections.about(message)
-            why = None if asked is None else next(self._reasons(view, c, connections, asked, message), None)
-            if why is not None:
-                return why
+        for message in self.network.contents(view.at("inbox", who)):
+            request = self._asked(view, who, message) if isinstance(message, Response) else None
+            if isinstance(message, Response) and type(request).__name__ in JUDGED:
+                why = next(self._reasons(view, who, request, errors_of(request, message.response)), None)
+                if why is not None:
+                    return why
         return None
 
-    def _reasons(
-        self, view: View, c: str, connections: ClientConnections, asked: Sent, message: Response
-    ) -> Iterator[str]:
-        name = type(asked.request).__name__
-        for error in errors_of(message.response) if name in JUDGED else ():
-            if verdict(name, error) is AnswerVerdict.FATAL:
+    def _reasons(self, view: View, who: str, request: Any, errors: Iterable[Error]) -> Iterator[str]:
+        name = type(request).__name__
+        for error in errors:
+            if name in TABLE and verdict(self.family, name, error) is AnswerVerdict.FATAL:
                 continue
-            why = refused_for_a_reason(
-                c, name, error, lambda what: self._has_happened(view, c, connections, asked.request, what))
+            why = refused_for_a_reason(who, name, error, lambda what: self._has_happened(view, who, request, what))
             if why is not None:
                 yield why
 
-    def _has_happened(
-        self, view: View, c: str, connections: ClientConnections, request: Any, what: RefusalReason
-    ) -> bool:
+    def _asked(self, view: View, who: str, message: Response) -> Any:
+        """Return the request that an answer is about, None if it is no longer awaited, or not judged."""
+        if who in self.placement.consumers:
+            fetches = view.derived(who, FETCHES).values()
+            came_on = message.source, message.connection
+            return next((each.request for each in fetches if (each.dest, each.connection) == came_on), None)
+        if who in self.placement.brokers:
+            sent = CONNECTIONS.of(view, who).asked.get(message.correlation)
+            is_awaited = sent is not None and (sent.message.dest, sent.message.connection) == (
+                message.source, message.connection)
+            markers = sent.message.request if sent is not None and is_awaited else None
+            return markers if isinstance(markers, WriteTxnMarkersRequest) else None
+        connections: ClientConnections = view.derived(who, CONNECTED)
+        asked = connections.about(message)
+        return None if asked is None else asked.request
+
+    def _has_happened(self, view: View, c: str, request: Any, what: RefusalReason) -> bool:
         p = self._partition(c, request)
         match what:
             case RefusalReason.MOVED:
@@ -132,35 +165,61 @@ class RefusalFacts:
             case RefusalReason.UNREACHED:
                 return any(CONNECTIONS.derived(view, b, OPENED) for b in self.placement.brokers)
             case RefusalReason.GAP:
-                return self._has_others(connections, request) or self._has_gap(view, p, request)
+                return self._has_others(view.derived(c, CONNECTED), request) or self._has_gap(view, p, request)
             case RefusalReason.DELETED:
-                return self.logs.made(view, p, itself).log_start_offset > 0
+                return bool(self.logs.made(view, p, itself).log_start_offset > getattr(request, "fetch_offset", 0))
+            case RefusalReason.LATER:
+                return c not in self.placement.producers and (
+                    self._has_later_epoch(view, p, request) or self._is_led_anew(view, p))
+            case RefusalReason.SUCCEEDED:
+                return bool(self._coordinator_epoch(view, c, request) > request.coordinator_epoch)
         return c in self.placement.producers and self._happened_to(view, c, request, what)
 
     def _partition(self, c: str, request: Any) -> str:
         """Return the partition whose leader answers."""
-        if isinstance(request, ProduceRequest):
+        if isinstance(request, ProduceRequest | ConsumerFetchRequest | MetadataRequest):
             return request.partition
+        if isinstance(request, WriteTxnMarkersRequest):
+            return request.partitions[0]
+        if isinstance(request, FindCoordinatorRequest):
+            return self.placement.transaction_partition(request.transactional_id)
         if isinstance(request, TxnOffsetCommitRequest):
             return OFFSETS_PARTITION
         tid = self.placement.tid_of(c) if c in self.placement.producers else None
         return OFFSETS_PARTITION if tid is None else self.placement.transaction_partition(tid)
 
     def _moved(self, view: View, c: str, p: str) -> bool:
-        """Whether a leader epoch began of the partition, or of its coordinator's, or a broker crashed."""
-        return any(self._is_led_anew(view, each) for each in sorted({p, self._partition(c, None)})) or any(
+        """Whether a leader epoch began of the partition, or of a producer's coordinator's, or a broker crashed."""
+        also = self._partition(c, None) if c in self.placement.producers else p
+        return any(self._is_led_anew(view, each) for each in sorted({p, also})) or any(
             METADATA.derived(view, b, has_crashed) for b in self.placement.brokers)
 
     def _is_led_anew(self, view: View, p: str) -> bool:
-        if isinstance(self.logs, ReplicatedLogs):
-            return PARTITION[p].derived(view, CONTROLLER, epoch_of) > FIRST_EPOCH
-        epoch: int = RECORDS[p].derived(view, self.placement.leader(p), LEADER_EPOCH)
-        return epoch > FIRST_OF_LOCAL
+        first = FIRST_EPOCH if isinstance(self.logs, ReplicatedLogs) else FIRST_OF_LOCAL
+        return self._leader_epoch(view, p) > first
+
+    def _leader_epoch(self, view: View, p: str) -> int:
+        epoch: int = PARTITION[p].derived(view, CONTROLLER, epoch_of) if isinstance(self.logs, ReplicatedLogs) else (
+            RECORDS[p].derived(view, self.placement.leader(p), LEADER_EPOCH))
+        return epoch
 
     def _has_another_isr(self, view: View, p: str) -> bool:
         """Whether the ISR is another one than in the beginning; a log that is not replicated has none."""
         return isinstance(self.logs, ReplicatedLogs) and (
             PARTITION[p].derived(view, CONTROLLER, PARTITION_EPOCH) > FIRST_PARTITION_EPOCH)
+
+    def _has_later_epoch(self, view: View, p: str, request: Any) -> bool:
+        """Whether a batch has a later epoch; of a marker that bumps it, the same one counts, too (KIP-1228)."""
+        producer_id, epoch = producer_of(request)
+        least = epoch + (1 if getattr(request, "transaction_version", 0) < 2 else 0)
+        return any(batch.producer_id == producer_id and batch.producer_epoch >= least
+                   for batch in self.logs.made(view, p, itself).batches)
+
+    def _coordinator_epoch(self, view: View, b: str, request: WriteTxnMarkersRequest) -> int:
+        """Return the newest coordinator epoch of the transactional id whose markers a broker has written."""
+        tids = sorted({sent.transactional_id for sent in CONNECTIONS.of(view, b).asked.values()
+                       if sent.message.request == request})
+        return max(self._leader_epoch(view, self.placement.transaction_partition(tid)) for tid in tids)
 
     def _has_others(self, connections: ClientConnections, request: ProduceRequest) -> bool:
         """Whether what was sent before may arrive after: on a connection that was given up, or beside the batch."""
@@ -180,8 +239,9 @@ class RefusalFacts:
         p = self.placement.transaction_partition(tid)
         logged = self.logs.told(view, p, entries_of).get(tid, ())
         if what is RefusalReason.UNDER_WAY:
-            was_later = self.commits_later and (logged or self._moved(view, c, p))
-            return bool(was_later) or any(entry.state in PREPARED for entry in logged) or any(
+            later = tuple(since(logged, *producer_of(request)))
+            was_later = self.commits_later and (later or self._moved(view, c, p))
+            return bool(was_later) or any(entry.state in PREPARED for entry in later) or any(
                 tid in COORDINATOR[p].derived(view, b, pending_of) for b in self.placement.brokers)
         mine = producer_of(request)
         if what is RefusalReason.ENDED:

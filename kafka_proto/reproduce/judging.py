@@ -70,7 +70,9 @@ def violations(logs: Mapping[str, ObservedLog], ledger: ApplicationLedger) -> di
                          for partition, there in spans.items()),
         guarantees.acknowledged_outcome("the application", ends, ledger.answered, lambda *_: True),
         guarantees.atomicity(ends, lambda *_: True),
-        guarantees.first(guarantees.nothing_stays_open(partition, log.last_stable_offset, log.high_watermark)
+        guarantees.first(guarantees.nothing_stays_open(
+            partition, log.last_stable_offset, log.high_watermark,
+            (span for span in spans[partition] if span.marker is None))
                          for partition, log in sorted(logs.items()) if is_over),
     ), strict=True))
     return {name: why for name, why in found.items() if why is not None}

@@ -74,11 +74,14 @@ def test_p8_accuses_one_transaction_while_markers_of_another_are_held(lost: bool
     if not lost:
         brokers = attrs.evolve(brokers, waiting=brokers.waiting | {"other"})
     found = problems(clients.host.observed, brokers)
-    assert found == ({"PreparedIsCompleted": "other stays in PrepareAbort"} if lost else {})
+    said = "other stays in PrepareAbort with producer id -1, epoch 0: no marker is acknowledged of t-0, t-1"
+    assert found == ({"PreparedIsCompleted": said} if lost else {})
 
 
 def test_p8_accuses_what_is_on_its_way_to_nobody() -> None:
     """Nothing holds the markers, and yet they did not arrive; before they were held, that was no violation."""
     clients, held = ended_and_held()
     stuck = attrs.evolve(held, waiting=frozenset())
-    assert problems(clients.host.observed, stuck) == {"PreparedIsCompleted": "app stays in PrepareCommit"}
+    assert problems(clients.host.observed, stuck) == {
+        "PreparedIsCompleted": "app stays in PrepareCommit with producer id 0, epoch 0: no marker is acknowledged of "
+                               "t-0, t-1"}

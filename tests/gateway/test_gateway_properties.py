@@ -129,7 +129,7 @@ CASES: Mapping[str, tuple[History, History, str]] = {
     ),
     "PreparedIsCompleted": (
         history({}, entry=entry(TxnState.PREPARE_ABORT)), history({}, entry=entry(TxnState.COMPLETE_ABORT)),
-        "app stays in PrepareAbort",
+        "app stays in PrepareAbort with producer id 7, epoch 0: no marker is acknowledged of t-0",
     ),
     "ReadBound": (
         fetched(ABORTED, 2), fetched(ABORTED, 2, 0),

@@ -51,7 +51,8 @@ ROWS = {
     "NoHangingTransaction": (
         {"T-0": log("ABORT", "c1.1#1", stable=1)}, ledger(ABORT, t1="abort"),
         {"T-0": log("c1.1#1", "ABORT")}, ledger(ABORT, t1="abort"),
-        "the last stable offset of T-0 is 1, its high watermark 2, and no transaction is under way",
+        "the last stable offset of T-0 is 1, its high watermark 2: the transaction of c1.1#1, producer id 7, epoch "
+        "0, is open, and not under way",
     ),
 }
 

@@ -37,6 +37,8 @@ class Family:
     """It begins by keeping the transaction of a predecessor (`initTransactions(true)`, KIP-939)."""
     adds_again: bool = True
     """Whether an abort waits until partitions are added whose request timed out; librdkafka ends at once."""
+    inits_again: bool = False
+    """Whether it asks for a producer id until it has one, unless it is fenced or not allowed to: librdkafka does."""
     replaced_after: tuple[str, ...] = ()
     """Requests after whose time-out no other transaction begins: the application has to make another producer."""
     bumped_after: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ class Family:
         return self.init_producer_id >= 3
 
 
-LIBRDKAFKA = Family("rdkafka", "librdkafka 2.16", 4, 9, 1, 3, 0, 0, adds_again=False)
+LIBRDKAFKA = Family("rdkafka", "librdkafka 2.16", 4, 9, 1, 3, 0, 0, adds_again=False, inits_again=True)
 OF_TRANSACTIONS = (
     "AddPartitionsToTxnRequest", "AddOffsetsToTxnRequest", "TxnOffsetCommitRequest", "EndTxnRequest",
 )

@@ -99,10 +99,19 @@ TABLE = {
 """By the name of the request. A code that is not listed is abortable for a batch, and fatal for the rest."""
 
 
-def verdict(request: str, error: Error) -> AnswerVerdict:
-    """Return what an error in the answer to a request means."""
+LOSES_PRODUCER = (
+    Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Error.INVALID_TRANSACTION_TIMEOUT,
+)
+"""Of InitProducerId in librdkafka (`rd_kafka_idemp_check_error`); it asks again after any other error."""
+
+
+def verdict(family: Family, request: str, error: Error) -> AnswerVerdict:
+    """Return what an error in the answer to a request means to a client."""
     other = AnswerVerdict.ABORTABLE if request == "ProduceRequest" else AnswerVerdict.FATAL
-    return TABLE[request].get(error, other)
+    found = TABLE[request].get(error, other)
+    is_asked_again = family.inits_again and request == "InitProducerIdRequest" and error not in LOSES_PRODUCER
+    return AnswerVerdict.RETRY if found is AnswerVerdict.FATAL and is_asked_again else found
 
 
 AGAIN = (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP)
@@ -124,7 +133,7 @@ def answered(family: Family, producer: Producer, request: Any, response: Any) ->
     If a producer without transactions is given no producer id, the next broker may be asked after a pause.
     """
     error = _error_of(response)
-    known = verdict(type(request).__name__, error)
+    known = verdict(family, type(request).__name__, error)
     if producer.transactional_id is None and known is not AnswerVerdict.DONE:
         known = AnswerVerdict.RETRY
     if producer.status is ProducerStatus.FATAL_ERROR:  # the answer to a batch came before this one
@@ -235,7 +244,7 @@ def without_end(producer: Producer) -> Producer:
 
 def produced(family: Family, producer: Producer, number: int, error: Error) -> AfterAnswer:
     """Take the answer to a batch (`Sender.completeBatch`); a batch that was given up is over."""
-    batch, known = producer.batch(number), verdict("ProduceRequest", error)
+    batch, known = producer.batch(number), verdict(family, "ProduceRequest", error)
     if batch is None:
         return AfterAnswer(producer, known, error)
     if known is AnswerVerdict.DONE:

@@ -69,7 +69,8 @@ def test_acknowledged_once_says_what_is_wrong(model: Model, name: str) -> None:
 def test_operations_do_not_end_while_a_record_is_neither_acknowledged_nor_given_up(model: Model) -> None:
     """Its name is said."""
     waits = ClientState(Producer(producer_id=10, batches=(Batch(1, "T-0", ("i1#1",)),)))
-    assert why(model, "OperationsEnd", producer=waits) == "i1 waits for the answer to i1#1"
+    assert why(model, "OperationsEnd", producer=waits) == (
+        "i1 waits for the answer to i1#1 with producer id 10, epoch -1: no request of it is under way")
     assert why(model, "OperationsEnd") is None
 
 

@@ -73,7 +73,7 @@ def test_codes_mean_what_they_mean_to_the_client_of_kafka(api: str) -> None:
     listed = {error: found for found, errors in KAFKAS[api].items() for error in errors} | dict.fromkeys(
         done, AnswerVerdict.DONE)
     other = AnswerVerdict.ABORTABLE if api == "ProduceRequest" else AnswerVerdict.FATAL
-    assert [answers.verdict(api, error) for error in Error] == [listed.get(error, other) for error in Error]
+    assert [answers.verdict(JAVA, api, error) for error in Error] == [listed.get(error, other) for error in Error]
 
 
 def test_families_differ_in_what_their_versions_of_requests_mean() -> None:
@@ -375,7 +375,7 @@ def test_after_an_abortable_error_a_client_that_can_asks_for_a_new_epoch() -> No
 def test_each_code_of_an_answer_leads_where_the_table_says(api: str) -> None:
     """Fatal ends the producer, abortable the transaction, the rest asks again as it was."""
     for error in Error:
-        expected = answers.verdict(api, error)
+        expected = answers.verdict(JAVA, api, error)
         if api == "ProduceRequest":
             producer = in_flight(JAVA, "T-0 a")
             found = produced(JAVA, producer, 1, error)

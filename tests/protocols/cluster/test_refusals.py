@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -21,36 +22,43 @@ from kafka_proto.broker.coordinator.transaction import (
     TransactionRecord,
     TxnState,
 )
-from kafka_proto.broker.messages import Response
-from kafka_proto.broker.parts import NOBODY, Connections, CoordinatorState, LeaderState, Records
+from kafka_proto.broker.messages import FindCoordinatorRequest, LeaderResponse, MetadataRequest, Request, Response
+from kafka_proto.broker.parts import NOBODY, Asked, Connections, CoordinatorState, LeaderState, Records
 from kafka_proto.clients.client_connections import ClientConnections, Sent
+from kafka_proto.clients.consumer import Consumer, Fetching, ReaderState
 from kafka_proto.clients.producer import Producer, ProducerStatus
 from kafka_proto.clients.producer_client import ClientState
-from kafka_proto.cluster.reasons import REASONS, ROWS, RefusalReason
+from kafka_proto.cluster.reasons import FIND_COORDINATOR, MARKERS, OFFSETS, PRODUCE, REASONS, ROWS, RefusalReason
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
     EndTxnRequest,
     EndTxnResponse,
     Error,
     InitProducerIdRequest,
     InitProducerIdResponse,
+    IsolationLevel,
     ProduceRequest,
     ProduceResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 Changes = dict[str, Value]
 TXN = "__transaction_state-0"
 END = EndTxnRequest(3, "tid1", 0, 0, True)
 ADD = AddPartitionsToTxnRequest(3, "tid1", 0, 0, ("T-0",))
+NEXT = attrs.evolve(ADD, producer_epoch=1)
 INIT = InitProducerIdRequest(4, "tid1", 60_000)
 
 
 @cache
 def model(log: str = "at-once") -> Model:
-    """One producer, two brokers (b1 is coordinator, b2 leads T-0)."""
-    return find_model("kafka/3.5").make({}, {"log": log})
+    """One producer, a consumer, two brokers (b1 is coordinator, b2 leads T-0)."""
+    return find_model("kafka/3.5").make({"consumers": 1}, {"log": log})
 
 
 def batch(text: str, sequence: int, epoch: int = 0) -> RecordBatch:
@@ -74,10 +82,11 @@ def told(request: Value, error: Error, source: str = "b1", **connections: Any) -
     return {"c1": ClientState(producer, asked), "inbox[c1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
 
 
-def logged(*states: TxnState, producer_id: int = 0, epoch: int = 0) -> Changes:
-    """Return the change that gives the coordinator's log entries of the transactional id."""
+def logged(*states: TxnState, producer_id: int = 0, epoch: int = 0, then: Changes | None = None) -> Changes:
+    """Return the change that gives the coordinator's log entries of the transactional id, before those of another."""
     entries = (TransactionMetadata(producer_id, each, epoch, partitions=("T-0",)) for each in states)
-    return {f"b1[log][{TXN}]": Records(tuple(TransactionRecord("tid1", each) for each in entries))}
+    after: Any = (then or {f"b1[log][{TXN}]": Records()})[f"b1[log][{TXN}]"]
+    return {f"b1[log][{TXN}]": Records((*(TransactionRecord("tid1", each) for each in entries), *after.committed))}
 
 
 def pending(state_: TxnState | None) -> Changes:
@@ -102,6 +111,37 @@ def crashed(b: str) -> Changes:
     return {f"{b}[metadata]": attrs.evolve(known, known=FrozenMap(dict.fromkeys(known.known, NOBODY)))}
 
 
+def marked(error: Error, epoch: int = 0, transaction_version: int = 0) -> Changes:
+    """Return the changes that put the answer of T-0's leader to a marker on its way to the coordinator."""
+    request = WriteTxnMarkersRequest(1, 0, epoch, 1, True, ("T-0",), transaction_version)
+    asked = Asked(Request(request, 1, source="b1", dest="b2"), "coordinator", "tid1")
+    sent = Response(WriteTxnMarkersResponse(FrozenMap({"T-0": error})), 1, 0, source="b2", dest="b1")
+    return {"b1[connections]": Connections(asked=FrozenMap({1: asked})),
+            "inbox[b1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
+
+
+def read(error: Error, offset: int = 0, request: Value = None, connection: int = 1) -> Changes:
+    """Return the changes that put the answer to a fetch of T-0, or to a look-up, on its way to the consumer."""
+    asked = request or ConsumerFetchRequest(12, "T-0", offset, IsolationLevel.READ_COMMITTED)
+    response: Value = ConsumerFetchResponse(error) if request is None else LeaderResponse("T-0", "")
+    fetches = FrozenMap({"T-0": Fetching(asked, "b2", 1)})
+    sent = Response(response, 0, connection, source="b2", dest="r1")
+    return {"r1": ReaderState(Consumer(IsolationLevel.READ_COMMITTED), fetches),
+            "inbox[r1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
+
+
+def looked_up() -> Changes:
+    """Return the changes that put the answer that there is no coordinator on its way to the producer."""
+    asked = ClientConnections(asked=FrozenMap({1: Sent("b1", FindCoordinatorRequest("tid1"))}), correlation=1)
+    sent = Response(LeaderResponse("tid1", ""), 1, 0, source="b1", dest="c1")
+    return {"c1": ClientState(Producer("tid1"), asked), "inbox[c1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
+
+
+def deleted(start: int) -> Changes:
+    shorter = attrs.evolve(replicated(batch("c1.1#1", 0), batch("c1.1#2", 1)), log_start_offset=start)
+    return {"b2[leader][T-0]": LeaderState(shorter, serves=True)}
+
+
 OPEN, ENDED = logged(TxnState.ONGOING), logged(TxnState.ONGOING, TxnState.PREPARE_ABORT, TxnState.COMPLETE_ABORT)
 OUT_OF_ORDER = told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2")
 CASES: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
@@ -112,12 +152,31 @@ CASES: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
     RefusalReason.UNDER_WAY: (told(ADD, Error.CONCURRENT_TRANSACTIONS), OPEN, ENDED),
     RefusalReason.MOVED: (told(END, Error.NOT_COORDINATOR), OPEN, {**OPEN, **crashed("b2")}),
     RefusalReason.GAP: (OUT_OF_ORDER, written(batch("c1.1#1", 0)), written(batch("c1.1#1", 0, epoch=1))),
+    RefusalReason.LATER: (marked(Error.INVALID_PRODUCER_EPOCH), written(batch("c1.1#1", 0)),
+                          written(batch("c1.1#1", 0, epoch=1))),
+    RefusalReason.SUCCEEDED: (marked(Error.TRANSACTION_COORDINATOR_FENCED), crashed("b2"),
+                              {f"b1[log][{TXN}]": Records(leader_epoch=2)}),
 }
 """By reason: an answer, a history in which nothing happened that it is for, and one in which that happened."""
 MORE: list[tuple[Changes, Changes, Changes]] = [
     (told(INIT, Error.CONCURRENT_TRANSACTIONS), {**OPEN, **pending(None)}, {**OPEN, **pending(TxnState.PREPARE_ABORT)}),
     (told(INIT, Error.COORDINATOR_LOAD_IN_PROGRESS), {},
      {f"b1[log][{TXN}]": Records(leader_epoch=2)}),
+    (told(ADD, Error.CONCURRENT_TRANSACTIONS),
+     logged(TxnState.PREPARE_ABORT, TxnState.COMPLETE_ABORT, producer_id=1, then=logged(TxnState.EMPTY)), ENDED),
+    (told(NEXT, Error.CONCURRENT_TRANSACTIONS), ENDED, logged(TxnState.PREPARE_ABORT, epoch=1)),
+    (told(INIT, Error.CONCURRENT_TRANSACTIONS), OPEN, ENDED),
+    (marked(Error.INVALID_PRODUCER_EPOCH, epoch=1, transaction_version=2), written(batch("c1.1#1", 0)),
+     written(batch("c1.1#1", 0, epoch=1))),
+    (marked(Error.NOT_LEADER_OR_FOLLOWER), OPEN, crashed("b2")),
+    (marked(Error.UNKNOWN_TOPIC_OR_PARTITION), OPEN, crashed("b2")),
+    (read(Error.NOT_LEADER_OR_FOLLOWER), {}, crashed("b2")),
+    (read(Error.UNKNOWN_TOPIC_OR_PARTITION), {}, crashed("b2")),
+    (read(Error.OFFSET_OUT_OF_RANGE), deleted(0), deleted(1)),
+    (read(Error.OFFSET_OUT_OF_RANGE, 1), deleted(1), deleted(2)),
+    (read(Error.OFFSET_OUT_OF_RANGE), deleted(0), crashed("b2")),
+    (read(Error.NONE, request=MetadataRequest("T-0")), {}, crashed("b1")),
+    (looked_up(), {}, crashed("b1")),
     (OUT_OF_ORDER, written(batch("c1.1#1", 0)),
      {**written(batch("c1.1#1", 0)),
       **told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2", opened=FrozenMap({"b1": 1}))}),
@@ -129,7 +188,17 @@ REPLICATED: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
                           {"b2[connections]": Connections(FrozenMap({"b1": 1}))}),
     RefusalReason.MOVED: (told(produce(), Error.NOT_LEADER_OR_FOLLOWER, "b2"), led("T-0", partition_epoch=2),
                       led("T-0", leader_epoch=1)),
+    RefusalReason.LATER: (marked(Error.INVALID_PRODUCER_EPOCH), led("T-0", partition_epoch=2),
+                          led("T-0", leader_epoch=1)),
+    RefusalReason.SUCCEEDED: (marked(Error.TRANSACTION_COORDINATOR_FENCED), led("T-0", leader_epoch=2),
+                              led(TXN, leader_epoch=2)),
 }
+
+
+FEW: list[tuple[Changes, Changes, Changes]] = [
+    (marked(error), led("T-0"), led("T-0", partition_epoch=2))
+    for error in (Error.NOT_ENOUGH_REPLICAS, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+]
 
 
 def why(changes: Changes, log: str = "at-once") -> str | None:
@@ -139,7 +208,7 @@ def why(changes: Changes, log: str = "at-once") -> str | None:
 
 @pytest.mark.parametrize(("log", "answer", "bad", "repaired"), [
     *(("at-once", *case) for case in (*CASES.values(), *MORE)),
-    *(("replicated", *case) for case in REPLICATED.values())])
+    *(("replicated", *case) for case in (*REPLICATED.values(), *FEW))])
 def test_answer_without_its_reason_is_told_from_one_that_has_it(
     log: str, answer: Changes, bad: Changes, repaired: Changes
 ) -> None:
@@ -156,6 +225,24 @@ def test_deletion_is_a_reason_for_a_producer_that_is_unknown() -> None:
     assert why({**answer, "b2[leader][T-0]": deleted}) is None
 
 
+def test_batch_of_a_producer_without_transactions_is_fenced_by_its_own_next_epoch() -> None:
+    """The partition has that already; for one with transactions it takes the coordinator's word, in the partition too.
+    """
+    refused = ProduceRequest(9, None, -1, "T-0", RecordBatch(("i1#2",), 0, 0, 1))
+    asked = ClientConnections(asked=FrozenMap({1: Sent("b2", refused)}), correlation=1)
+    sent = Response(ProduceResponse(Error.INVALID_PRODUCER_EPOCH), 1, 0, source="b2", dest="i1")
+    changes = {"i1": ClientState(Producer(producer_id=0, producer_epoch=1), asked),
+               "inbox[i1]": CONNECTIONS.put(CONNECTIONS.empty, sent)}
+    made = find_model("kafka/3.5").make({"idempotent-producers": 1})
+    reason = made.property("RefusedForAReason").reason
+    here, later = (written(RecordBatch(("i1#1",), 0, epoch, 0)) for epoch in (0, 1))
+    assert reason(View(state(made, {**changes, **here}))) == (
+        "i1's ProduceRequest is answered by INVALID_PRODUCER_EPOCH, for which the history has no reason (a fence, a "
+        "later epoch)")
+    assert reason(View(state(made, {**changes, **later}))) is None
+    assert "no reason" in (why({**told(produce(), Error.INVALID_PRODUCER_EPOCH, "b2"), **later}) or "")
+
+
 def test_every_reason_has_its_bad_history() -> None:
     """None is left out."""
     assert {*CASES, *REPLICATED, RefusalReason.DELETED} == {*RefusalReason}
@@ -169,10 +256,20 @@ def test_code_of_no_row_has_no_reason() -> None:
     assert why({**ENDED, **told(END, Error.INVALID_TXN_STATE)}) is None
 
 
+def test_code_that_a_client_does_not_take_for_fatal_is_judged_by_its_answer() -> None:
+    """librdkafka asks again where Java's client gives its producer up, which `FatalForAReason` judges."""
+    answer = told(INIT, Error.UNKNOWN_SERVER_ERROR)
+    assert why(answer) is None
+    made = find_model("kafka/3.5").make({}, {"client": "rdkafka"})
+    assert made.property("RefusedForAReason").reason(View(state(made, answer))) == (
+        "c1's InitProducerIdRequest is answered by UNKNOWN_SERVER_ERROR, for which the history has no reason (nothing)")
+
+
 def test_answer_that_nobody_waits_for_is_not_judged() -> None:
     """It came on a connection that was given up."""
     late = told(END, Error.NOT_COORDINATOR, opened=FrozenMap({"b1": 1}))
     assert why({**OPEN, **late}) is None
+    assert why(read(Error.UNKNOWN_TOPIC_OR_PARTITION, connection=0)) is None
 
 
 def test_each_pair_of_request_and_code_is_in_one_row() -> None:
@@ -180,13 +277,23 @@ def test_each_pair_of_request_and_code_is_in_one_row() -> None:
     assert len(set(REASONS)) == len(REASONS) and all(REASONS.values())
 
 
+TOLD_TO = {OFFSETS: "TxnOffsetCommit", FIND_COORDINATOR: "FindCoordinator", MARKERS: "WriteTxnMarkers",
+           PRODUCE: "Produce"}
+"""The requests that a page names where other requests have other reasons for the same code."""
+
+
 def listed() -> str:
     """Return the table as the page on transactions has it: reasons with codes, and a request whose are others."""
     found: dict[tuple[RefusalReason, ...], list[str]] = {}
     for row in ROWS:
-        to = " (TxnOffsetCommit)" if row.requests == ("TxnOffsetCommitRequest",) else ""
+        has_others = sum(each.error is row.error for each in ROWS) > 1
+        to = f" ({TOLD_TO[row.requests]})" if has_others and row.requests in TOLD_TO else ""
         found.setdefault(row.happenings, []).append(f"`{row.error.value}`{to}")
-    return "\n".join(f"- {', '.join(happenings)}: {', '.join(codes)}" for happenings, codes in found.items())
+    return "\n".join(wrapped(f"- {', '.join(happenings)}: {', '.join(codes)}") for happenings, codes in found.items())
+
+
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def test_page_has_the_table() -> None:

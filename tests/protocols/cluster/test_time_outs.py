@@ -104,6 +104,35 @@ def test_an_abort_does_not_wait_for_partitions_in_librdkafka(name: str, next_one
     assert not ends_unasked(lost)
 
 
+REFUSALS_KEPT = {E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                 E.INVALID_TRANSACTION_TIMEOUT}
+
+
+def test_librdkafka_asks_for_a_producer_id_until_it_has_one() -> None:
+    """Only a fence, or what it may not do, is fatal (`rd_kafka_idemp_check_error`): of Java's client other errors are.
+
+    Of other requests both take the same codes for the same.
+    """
+    family = FAMILIES["rdkafka"]
+    fatal = {error for error in E
+             if answers.verdict(family, "InitProducerIdRequest", error) is answers.AnswerVerdict.FATAL}
+    assert fatal == REFUSALS_KEPT
+    assert all(answers.verdict(family, api, error) is answers.verdict(JAVA, api, error)
+               for api in answers.TABLE if api != "InitProducerIdRequest" for error in E)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_producer_id_that_is_refused_is_asked_for_again_by_librdkafka(name: str) -> None:
+    """The same request after a pause; every other client gives its producer up."""
+    family, producer = FAMILIES[name], CALLS["InitProducerIdRequest"]
+    after = called(family, producer, requests.InitProducerIdResponse(E.UNKNOWN_SERVER_ERROR))
+    asks_again = name.startswith("rdkafka")
+    assert (after.status is ProducerStatus.FATAL_ERROR) is not asks_again
+    assert answers.backs_off(after) is asks_again
+    if asks_again:
+        assert next_call(family, answers.rested(after)) == next_call(family, producer)
+
+
 def test_a_commit_waits_for_partitions() -> None:
     """Nothing is written before they are added."""
     family = FAMILIES["rdkafka"]
