@@ -205,5 +205,5 @@ def test_table_has_enough_wrong_edits_of_every_role() -> None:
     assert len(CAUGHT) >= 120 and len({(row.file, row.old, row.new) for row in rows}) == len(rows)
     assert {role(row) for row in CAUGHT.values()} == {
         "coordinator", "leader", "log", "logs", "producer", "consumer", "group", "gateway", "application", "controller",
-        "failover", "replication"}
+        "failover", "replication", "roles"}
     assert all(row.where for row in rows)

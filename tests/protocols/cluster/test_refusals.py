@@ -289,7 +289,13 @@ def listed() -> str:
         has_others = sum(each.error is row.error for each in ROWS) > 1
         to = f" ({TOLD_TO[row.requests]})" if has_others and row.requests in TOLD_TO else ""
         found.setdefault(row.happenings, []).append(f"`{row.error.value}`{to}")
-    return "\n".join(wrapped(f"- {', '.join(happenings)}: {', '.join(codes)}") for happenings, codes in found.items())
+    return "\n".join(wrapped(f"- {', '.join(map(briefly, happenings))}: {', '.join(codes)}")
+                     for happenings, codes in found.items())
+
+
+def briefly(reason: RefusalReason) -> str:
+    """Return a reason without its article."""
+    return reason.removeprefix("an ").removeprefix("a ")
 
 
 def wrapped(text: str) -> str:
