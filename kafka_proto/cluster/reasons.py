@@ -42,9 +42,12 @@ class RefusalReason(StrEnum):
     """
     SUCCEEDED = "a successor"
     """A later coordinator epoch began."""
+    REBALANCED = "a rebalance"
+    """The group has another generation than the member's, or not this member."""
 
 
-FENCED, REPLACED, ENDED, UNDER_WAY, MOVED, TOO_FEW, UNREACHED, GAP, DELETED, LATER, SUCCEEDED = RefusalReason
+FENCED, REPLACED, ENDED, UNDER_WAY, MOVED, TOO_FEW, UNREACHED, GAP, DELETED, LATER, SUCCEEDED, REBALANCED = (
+    RefusalReason)
 ADD = ("AddPartitionsToTxnRequest", "AddOffsetsToTxnRequest")
 END, INIT = ("EndTxnRequest",), ("InitProducerIdRequest",)
 PRODUCE, OFFSETS = ("ProduceRequest",), ("TxnOffsetCommitRequest",)
@@ -77,6 +80,8 @@ ROWS = (
     CodeReasons((*OF_COORDINATOR, *OFFSETS), Error.COORDINATOR_LOAD_IN_PROGRESS, (MOVED,)),
     CodeReasons((*OF_COORDINATOR, *OFFSETS), Error.NOT_COORDINATOR, (MOVED,)),
     CodeReasons(OF_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, (MOVED, TOO_FEW)),
+    CodeReasons(OFFSETS, Error.UNKNOWN_MEMBER_ID, (REBALANCED,)),
+    CodeReasons(OFFSETS, Error.ILLEGAL_GENERATION, (REBALANCED,)),
     CodeReasons(OFFSETS, Error.COORDINATOR_NOT_AVAILABLE, (MOVED, TOO_FEW, UNREACHED, UNDER_WAY)),
     CodeReasons((*ADD, *PRODUCE, *MARKERS, *FETCH), Error.UNKNOWN_TOPIC_OR_PARTITION, (MOVED,)),
     CodeReasons((*PRODUCE, *MARKERS, *FETCH), Error.NOT_LEADER_OR_FOLLOWER, (MOVED,)),
@@ -97,7 +102,7 @@ REASONS: dict[tuple[str, str], tuple[RefusalReason, ...]] = {
 }
 
 JUDGED = frozenset(request for row in ROWS for request in row.requests)
-"""The requests that are judged: not those of members of groups."""
+"""The requests that are judged."""
 
 
 def refused_for_a_reason(

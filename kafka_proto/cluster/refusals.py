@@ -17,7 +17,16 @@ from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TransactionRecord
 from kafka_proto.broker.look_ups import UNKNOWN
 from kafka_proto.broker.messages import FindCoordinatorRequest, LeaderResponse, MetadataRequest, Response
-from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, METADATA, NOBODY, RECORDS, CoordinatorState, Metadata
+from kafka_proto.broker.parts import (
+    CONNECTIONS,
+    COORDINATOR,
+    GROUPS,
+    METADATA,
+    NOBODY,
+    RECORDS,
+    CoordinatorState,
+    Metadata,
+)
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.client_connections import ClientConnections
 from kafka_proto.clients.producer import Family
@@ -97,6 +106,7 @@ def errors_of(request: Any, response: Any) -> tuple[Error, ...]:
 
 
 NO_LEADER = {MetadataRequest: Error.LEADER_NOT_AVAILABLE, FindCoordinatorRequest: Error.COORDINATOR_NOT_AVAILABLE}
+MEMBERS = attrgetter("groups.groups")
 LEADER_EPOCH, OPENED = attrgetter("leader_epoch"), attrgetter("opened")
 CONNECTED, FETCHES = attrgetter("connections"), attrgetter("fetches")
 PARTITION_EPOCH = attrgetter("quorum.partition_epoch")
@@ -173,6 +183,8 @@ class RefusalFacts:
                     self._has_later_epoch(view, p, request) or self._is_led_anew(view, p))
             case RefusalReason.SUCCEEDED:
                 return bool(self._coordinator_epoch(view, c, request) > request.coordinator_epoch)
+            case RefusalReason.REBALANCED:
+                return self._is_of_another_generation(view, request) or self._is_led_anew(view, p)
         return c in self.placement.producers and self._happened_to(view, c, request, what)
 
     def _partition(self, c: str, request: Any) -> str:
@@ -214,6 +226,12 @@ class RefusalFacts:
         least = epoch + (1 if getattr(request, "transaction_version", 0) < 2 else 0)
         return any(batch.producer_id == producer_id and batch.producer_epoch >= least
                    for batch in self.logs.made(view, p, itself).batches)
+
+    def _is_of_another_generation(self, view: View, request: TxnOffsetCommitRequest) -> bool:
+        """Whether a coordinator has the group without the member, or in another generation."""
+        known = (GROUPS.derived(view, b, MEMBERS).get(request.group_id) for b in self.placement.brokers)
+        return any(group is not None and (request.member_id not in group.members
+                                          or group.generation != request.generation_id) for group in known)
 
     def _coordinator_epoch(self, view: View, b: str, request: WriteTxnMarkersRequest) -> int:
         """Return the newest coordinator epoch of the transactional id whose markers a broker has written."""

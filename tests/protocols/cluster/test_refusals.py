@@ -22,8 +22,18 @@ from kafka_proto.broker.coordinator.transaction import (
     TransactionRecord,
     TxnState,
 )
+from kafka_proto.broker.group.coordinator import GroupCoordinator
+from kafka_proto.broker.group.rebalance import Group
 from kafka_proto.broker.messages import FindCoordinatorRequest, LeaderResponse, MetadataRequest, Request, Response
-from kafka_proto.broker.parts import NOBODY, Asked, Connections, CoordinatorState, LeaderState, Records
+from kafka_proto.broker.parts import (
+    NOBODY,
+    Asked,
+    Connections,
+    CoordinatorState,
+    GroupCoordinatorState,
+    LeaderState,
+    Records,
+)
 from kafka_proto.clients.client_connections import ClientConnections, Sent
 from kafka_proto.clients.consumer import Consumer, Fetching, ReaderState
 from kafka_proto.clients.producer import Producer, ProducerStatus
@@ -31,6 +41,7 @@ from kafka_proto.clients.producer_client import ClientState
 from kafka_proto.cluster.reasons import FIND_COORDINATOR, MARKERS, OFFSETS, PRODUCE, REASONS, ROWS, RefusalReason
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
+    OFFSETS_PARTITION,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     ConsumerFetchRequest,
@@ -43,6 +54,8 @@ from kafka_proto.requests import (
     IsolationLevel,
     ProduceRequest,
     ProduceResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
@@ -51,6 +64,7 @@ Changes = dict[str, Value]
 TXN = "__transaction_state-0"
 END = EndTxnRequest(3, "tid1", 0, 0, True)
 ADD = AddPartitionsToTxnRequest(3, "tid1", 0, 0, ("T-0",))
+COMMIT = TxnOffsetCommitRequest(3, "tid1", "G", 0, 0, "T-0", 1, 1, "m1")
 NEXT = attrs.evolve(ADD, producer_epoch=1)
 INIT = InitProducerIdRequest(4, "tid1", 60_000)
 
@@ -74,6 +88,7 @@ def told(request: Value, error: Error, source: str = "b1", **connections: Any) -
     response: Value = {
         ProduceRequest: lambda: ProduceResponse(error), EndTxnRequest: lambda: EndTxnResponse(error),
         InitProducerIdRequest: lambda: InitProducerIdResponse(error),
+        TxnOffsetCommitRequest: lambda: TxnOffsetCommitResponse(error),
         AddPartitionsToTxnRequest: lambda: AddPartitionsToTxnResponse(FrozenMap({"T-0": error})),
     }[type(request)]()
     asked = ClientConnections(asked=FrozenMap({1: Sent(source, request)}), correlation=1, **connections)
@@ -142,6 +157,11 @@ def deleted(start: int) -> Changes:
     return {"b2[leader][T-0]": LeaderState(shorter, serves=True)}
 
 
+def grouped(generation: int, *members: str) -> Changes:
+    group = Group(generation, FrozenMap(dict.fromkeys(members)))
+    return {"b1[groups]": GroupCoordinatorState(GroupCoordinator(FrozenMap({"G": group})))}
+
+
 OPEN, ENDED = logged(TxnState.ONGOING), logged(TxnState.ONGOING, TxnState.PREPARE_ABORT, TxnState.COMPLETE_ABORT)
 OUT_OF_ORDER = told(produce(1), Error.OUT_OF_ORDER_SEQUENCE_NUMBER, "b2")
 CASES: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
@@ -156,6 +176,7 @@ CASES: Mapping[RefusalReason, tuple[Changes, Changes, Changes]] = {
                           written(batch("c1.1#1", 0, epoch=1))),
     RefusalReason.SUCCEEDED: (marked(Error.TRANSACTION_COORDINATOR_FENCED), crashed("b2"),
                               {f"b1[log][{TXN}]": Records(leader_epoch=2)}),
+    RefusalReason.REBALANCED: (told(COMMIT, Error.UNKNOWN_MEMBER_ID), grouped(1, "m1"), grouped(1, "m2")),
 }
 """By reason: an answer, a history in which nothing happened that it is for, and one in which that happened."""
 MORE: list[tuple[Changes, Changes, Changes]] = [
@@ -168,6 +189,8 @@ MORE: list[tuple[Changes, Changes, Changes]] = [
     (told(INIT, Error.CONCURRENT_TRANSACTIONS), OPEN, ENDED),
     (marked(Error.INVALID_PRODUCER_EPOCH, epoch=1, transaction_version=2), written(batch("c1.1#1", 0)),
      written(batch("c1.1#1", 0, epoch=1))),
+    (told(COMMIT, Error.ILLEGAL_GENERATION), grouped(1, "m1"), grouped(2, "m1")),
+    (told(COMMIT, Error.UNKNOWN_MEMBER_ID), {}, {f"b1[log][{OFFSETS_PARTITION}]": Records(leader_epoch=2)}),
     (marked(Error.NOT_LEADER_OR_FOLLOWER), OPEN, crashed("b2")),
     (marked(Error.UNKNOWN_TOPIC_OR_PARTITION), OPEN, crashed("b2")),
     (read(Error.NOT_LEADER_OR_FOLLOWER), {}, crashed("b2")),
