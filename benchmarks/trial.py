@@ -74,7 +74,7 @@ LADDERS: Mapping[str, Sequence[str]] = {
 """Bounds of searches, one after the other."""
 FENCE, CODE_OF_A_FENCE = "FencedForAReason", "FatalForAReason"
 """Without a reason for a fence, its code has none: only the first is kept then."""
-CODE = re.compile(r" by ([A-Z_]+) ")
+CODE = re.compile(r" by ([A-Z_]+)[ ,]")
 """In a reason: the code that made a producer unusable."""
 
 
