@@ -206,7 +206,8 @@ def test_last_stable_offset_is_where_the_first_open_transaction_begins(stable: i
 
 def test_producer_id_that_librdkafka_asks_for_in_vain_is_told() -> None:
     """The last epoch is given once: it asks again and again, and its application waits for ever."""
-    trail = read_trail(ROOT / "tests" / "data" / "findings" / "4.4-rdkafka-RefusedForAReason-UNKNOWN_SERVER_ERROR.trail.jsonl")
+    name = "4.4-rdkafka-RefusedForAReason-UNKNOWN_SERVER_ERROR.trail.jsonl"
+    trail = read_trail(ROOT / "tests" / "data" / "findings" / name)
     waits = attrs.evolve(trail, claims=("OperationsEnd",), fair_from=None, back_to=None)
     run = try_choices(Tables(waits.build()), waits, perturbing_part(trail))
     (said,) = (str(verdict.reason) for verdict in run.violations)
