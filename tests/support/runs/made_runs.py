@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import chain, count, islice
 
 from harness.model import Model, Scenario, State, model_of
@@ -37,8 +38,9 @@ def alternating(tables: Tables, plan: Plan, most: int) -> Iterator[Run]:
 
 
 def scenario_runs(scenario: Scenario, strategy: str, runs: int, first: int = 0) -> Iterator[Run]:
-    """Yield so many runs of a scenario, from a seed on."""
-    return islice(runs_of(Tables(model_of(scenario)), plan_of(scenario), strategy, first), runs)
+    """Yield so many runs of a scenario, from a seed on; then, or where nobody asks for more, its tables are closed."""
+    with closing(Tables(model_of(scenario))) as tables:
+        yield from islice(runs_of(tables, plan_of(scenario), strategy, first), runs)
 
 
 def first_bad(runs: Iterable[Run]) -> Run | None:
