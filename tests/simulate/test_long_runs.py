@@ -16,6 +16,7 @@ import attrs
 import pytest
 from support.commands.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from support.paths import SUPPORT
+from support.runs.made_runs import model_runs
 from support.runs.named_runs import each_kind, write_history_of
 from support.toys import toy_refinement
 from support.toys.endless_counter import FAULTY, registered
@@ -327,10 +328,10 @@ def test_several_long_runs_keep_one_and_write_it(often: None, tmp_path: Path) ->
 
 def test_live_protocol_makes_as_many_steps_as_are_asked_for() -> None:
     """Timers and faults keep a protocol going; only one whose clients are done ends before."""
-    run = run_plain(Tables(model_of(FAULTY)), Plan(FAULTY.claims, 5_000), RandomStrategy(0))
+    (run,) = model_runs(model_of(FAULTY), Plan(FAULTY.claims, 5_000), "random", 1)
     assert len(run.trail.choices) == 5_000
-    model = find_model(MODEL).make()
-    assert len(run_plain(Tables(model), Plan((), 5_000), RandomStrategy(0)).trail.choices) < 5_000
+    (run,) = model_runs(find_model(MODEL).make(), Plan((), 5_000), "random", 1)
+    assert len(run.trail.choices) < 5_000
 
 
 @needs_proc
