@@ -33,7 +33,6 @@ from harness.simulate.runs.plan import Plan, plan_of, resolve
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.runtimes.trio_runtime import drive_on_trio
-from harness.simulate.states import tables as tables_module
 from harness.simulate.states.nodes import Node
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
@@ -52,8 +51,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "PAUSE", 5)
     monkeypatch.setattr(session, "LONG", 50)
     monkeypatch.setattr(choices, "BLOCK", 16)
-    lazy = SimpleNamespace(**{**vars(gc), "collect": lambda: 0})  # it would walk through what all tests left
-    monkeypatch.setattr(tables_module, "gc", lazy)
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # it would walk through what all tests left, at each fresh start
 
 
 def made(scenario: Scenario, tables: Tables, runtime: str, seed: int = 0) -> Run:
