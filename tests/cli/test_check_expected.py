@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from support.commands.command_line import Outcome, call
 
-from harness.cli import check_limits
-from harness.explore.growth import Growth
 from harness.model import Scenario, find_scenario, scenarios
 from harness.record.search_results import Searched, searched
 
@@ -18,13 +16,6 @@ FLAWED = [row for row in scenarios() if row.expected is not None]
 TEMPORAL = {"s2-stuck-replica": 4, "s5-stuck-abort": 20, "s6-stuck-transition": 14}
 """Scenarios of specs that are expected to violate a temporal property."""
 FOUND = [found for row in FLAWED if (found := searched(row.name)) is not None and found.violated == row.expected]
-
-
-@pytest.fixture
-def no_walks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for large tests, no search looks for what keeps growing, once it ended early: other tests look at that."""
-    if request.node.get_closest_marker("large") is None:
-        monkeypatch.setattr(check_limits, "growth", lambda *_: Growth((), ()))
 
 
 def first_line(done: Outcome) -> str:

@@ -312,7 +312,7 @@ def test_choices_in_a_file_are_a_sequence_like_any_other(count: int, often: None
         spooled[count]
 
 
-def test_several_long_runs_keep_one_and_write_it(often: None, tmp_path: Path) -> None:
+def test_several_long_runs_keep_one_and_write_it(often: None, no_search_ahead: None, tmp_path: Path) -> None:
     """With many seeds the run to keep is known at the end; its choices wait in a file, and it is replayed."""
     data = call("simulate", FAULTY.name, "--seeds", 3, "--steps", 200, "--out", tmp_path, "--json").json
     one = call("simulate", FAULTY.name, "--seed", 0, "--steps", 200, "--out", tmp_path / "one", "--json").json
