@@ -45,3 +45,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def settled() -> None:
     """For tests whose tables start over many times, which collects: what earlier tests left is not looked at."""
     gc.freeze()
+
+
+@pytest.fixture
+def no_search_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that found nothing are not followed by a short search; tests/simulate/test_ahead.py is about that."""
+    monkeypatch.setattr("harness.cli.commands.look_ahead", lambda *_: None)

@@ -113,13 +113,20 @@ def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Growin
     seen: dict[str, _GrowingPart] = {}
     taken: dict[str, int] = {}
     fired: set[str] = set()
+    noted = [set[int]() for _ in known.slots]
+    """The values of each slot that were met, by id: their parts are known."""
     changed = list(range(len(known.slots)))
     action = ""
     for step in range(STEPS):
         quarter = step * QUARTERS // STEPS
         for slot in changed:
+            if state[slot] in noted[slot]:
+                continue
+            noted[slot].add(state[slot])
             for path, what, value, sort in parts_of(known.slots[slot], known.values[slot][state[slot]]):
-                seen.setdefault(path, _GrowingPart(known.slots[slot], what, sort)).note(value, quarter, action)
+                if (part := seen.get(path)) is None:
+                    part = seen[path] = _GrowingPart(known.slots[slot], what, sort)
+                part.note(value, quarter, action)
         in_turns = _in_turns(tuple(known.ways(state)), taken, number, step)
         ways = ((way, after) for way in in_turns if known.is_inside(after := way.follow(state)))
         way, after = next(ways, (None, state))

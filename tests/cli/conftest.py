@@ -1,4 +1,4 @@
-"""Recorded runs that several files of tests read."""
+"""Recorded runs that several files of tests read, and searches without what their tests are not about."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from support.commands.command_line import call
+
+from harness.cli import check_limits
+from harness.explore.growth import Growth
 
 
 @pytest.fixture
@@ -24,3 +27,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for kind in ("trail", "history"):
             Path(made[kind]).rename(folder / f"{name}.{kind}.jsonl")
     return folder
+
+
+@pytest.fixture
+def no_walks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for large tests, a search that ends early does not look for what keeps growing.
+
+    tests/explore/test_growth.py is about that.
+    """
+    if request.node.get_closest_marker("large") is None:
+        monkeypatch.setattr(check_limits, "growth", lambda *_: Growth((), ()))

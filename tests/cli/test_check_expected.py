@@ -39,7 +39,7 @@ def test_temporal_claims_of_a_scenario_are_checked_unasked(name: str, tmp_path: 
       for row in scenarios()),
 ])
 def test_bound_that_leaves_the_expected_violation_out_is_said_first(
-    scenario: Scenario, bounds: tuple[object, ...], tmp_path: Path
+    scenario: Scenario, bounds: tuple[object, ...], no_walks: None, tmp_path: Path
 ) -> None:
     """Of a search of a few states: it is found, or the first line says that it was not, and the code is 2.
 
@@ -72,7 +72,7 @@ def test_refusal_names_a_search_that_finds_it(options: tuple[str, ...], command:
 
 
 @pytest.mark.parametrize("found", FOUND, ids=lambda found: found.scenario)
-def test_named_search_is_the_one_that_was_made(found: Searched, tmp_path: Path) -> None:
+def test_named_search_is_the_one_that_was_made(found: Searched, no_walks: None, tmp_path: Path) -> None:
     """Its sizes, settings, network, faults, timers and reductions are those of the search that is kept."""
     scenario = find_scenario(found.scenario)
     assert scenario is not None

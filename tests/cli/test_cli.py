@@ -66,6 +66,7 @@ def test_hunt_json_tells_of_a_flawed_scenario_and_its_twin(tmp_path: Path) -> No
     assert call("replay", flawed["trail"]).code == 1
 
 
+@pytest.mark.usefixtures("no_search_ahead")
 @pytest.mark.parametrize("runtime", ["plain", "trio"])
 @pytest.mark.parametrize(
     "what", ["exactly-once-crashes", "exactly-once-lost-answers", "s5-stuck-abort", "kafka/4.0"]
@@ -120,6 +121,7 @@ def test_simulate_takes_sizes_settings_and_steps(tmp_path: Path) -> None:
     assert end["fair_from"] in (None, 5) or end["fair_from"] < 5
 
 
+@pytest.mark.usefixtures("no_search_ahead")
 def test_simulate_claims_what_the_model_claims_as_it_is_set(tmp_path: Path) -> None:
     """Replicas have properties of their own where logs are replicated."""
     for log in ("at-once", "replicated"):

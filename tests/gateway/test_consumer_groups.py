@@ -10,6 +10,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.gateway.wire import Talk, inject, talk
 
+from kafka_proto.broker.group import consumer_group
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
@@ -272,9 +273,10 @@ def test_a_group_whose_members_have_left_changes_its_protocol_and_keeps_its_offs
         assert cluster.verdict() is None
 
 
-def test_two_consumers_of_librdkafka_share_a_topic() -> None:
+def test_two_consumers_of_librdkafka_share_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     """With `group.protocol=consumer`: all is read, each gets half, and the one that stays gets all."""
     kafka = pytest.importorskip("confluent_kafka")
+    monkeypatch.setattr(consumer_group, "HEARTBEAT_MS", 500)  # by heartbeats members learn what is theirs
     with KafkaCluster({"t": 4}, brokers=3) as cluster:
         servers = {"bootstrap.servers": cluster.bootstrap_servers}
         producer = kafka.Producer(servers)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 import trio
-from support.runs.made_runs import first_bad, runs_of, scenario_runs
+from support.runs.made_runs import first_bad, model_runs, scenario_runs
 from support.runs.named_runs import scenario_of
 from support.searches.plain_search import search
 from support.toys import own_protocols
@@ -46,7 +46,8 @@ def shrunk(row: Scenario, strategy: str) -> Shrunk:
     """Shrink the first run that violates what a scenario expects, within its own number of runs."""
     run = first_bad(scenario_runs(row, strategy, row.runs))
     assert run is not None and run.verdict.violated == row.expected
-    return shrink(run.trail, tables=Tables(model_of(row)))
+    with closing(Tables(model_of(row))) as tables:
+        return shrink(run.trail, tables=tables)
 
 
 def test_lock_service_is_one_short_file_that_imports_the_vocabulary_only() -> None:
@@ -134,8 +135,8 @@ def test_lock_service_repaired_is_safe_under_every_fault(network: str, mode: str
     faults = Faults(
         drop=2, duplicate=2, delay=2, reorder=2, partition=1, one_way=1, pause=1, skew=1, targets=("server", "c1")
     )
-    tables = Tables(find_model("lock-service").make({"clients": 3, "leases": 4}, {}, network, faults))
-    made = list(islice(runs_of(tables, Plan(("MutualExclusion",), mode=mode), "random"), 200))
+    model = find_model("lock-service").make({"clients": 3, "leases": 4}, {}, network, faults)
+    made = list(model_runs(model, Plan(("MutualExclusion",), mode=mode), "random", 200))
     assert [run.verdict for run in made if not run.verdict.ok] == []
     assert any(run.witnessed for run in made)
 
@@ -151,8 +152,8 @@ def test_lock_service_repaired_is_safe_under_every_fault(network: str, mode: str
 @pytest.mark.parametrize("network", ["bag", "fifo"])
 def test_lock_service_grants_every_request_unless_a_message_is_lost(network: str, faults: Faults, fails: bool) -> None:
     """Nothing is sent twice, so one lost message leaves a client without the lock; copies and delays do not."""
-    tables = Tables(find_model("lock-service").make({}, {}, network, faults))
-    failed = [run for run in islice(runs_of(tables, Plan(ALL_CLAIMS), "random"), 200) if not run.verdict.ok]
+    model = find_model("lock-service").make({}, {}, network, faults)
+    failed = [run for run in model_runs(model, Plan(ALL_CLAIMS), "random", 200) if not run.verdict.ok]
     assert bool(failed) is fails
     assert {run.verdict.violated for run in failed} <= {"EveryRequestIsGranted"}
     for run in failed[:1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 
 import pytest
@@ -30,8 +31,9 @@ LONG = "s1-reused-pid"
 def campaign(name: str, runs: int) -> tuple[Strategies, list[Run]]:
     """Return the runs of a guided campaign on fresh tables."""
     model, plan = resolve(name)
-    tables, source = Tables(model, Guards()), Strategies("guided")
-    return source, [run_plain(tables, plan, strategy_of(source, number), Recorder()) for number in range(runs)]
+    source = Strategies("guided")
+    with closing(Tables(model, Guards())) as tables:
+        return source, [run_plain(tables, plan, strategy_of(source, number), Recorder()) for number in range(runs)]
 
 
 @cache
@@ -94,11 +96,12 @@ def everywhere(name: str) -> tuple[Model, Plan]:
 def reached(name: str, strategy: str, steps: int) -> Coverage:
     """Return what a strategy reaches in so many steps, up to the end of the run."""
     model, plan = everywhere(name)
-    tables, source, seed = Tables(model, Guards()), Strategies(strategy), 0
-    coverage = source.cover(tables)
-    while coverage.steps < steps:
-        run_plain(tables, plan, strategy_of(source, seed))
-        seed += 1
+    source, seed = Strategies(strategy), 0
+    with closing(Tables(model, Guards())) as tables:
+        coverage = source.cover(tables)
+        while coverage.steps < steps:
+            run_plain(tables, plan, strategy_of(source, seed))
+            seed += 1
     return coverage
 
 

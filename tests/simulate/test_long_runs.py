@@ -16,6 +16,7 @@ import attrs
 import pytest
 from support.commands.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from support.paths import SUPPORT
+from support.runs.made_runs import model_runs
 from support.runs.named_runs import each_kind, write_history_of
 from support.toys import toy_refinement
 from support.toys.endless_counter import FAULTY, registered
@@ -32,7 +33,6 @@ from harness.simulate.runs.plan import Plan, plan_of, resolve
 from harness.simulate.runs.run import Run
 from harness.simulate.runs.session import Session, drive, run_plain
 from harness.simulate.runtimes.trio_runtime import drive_on_trio
-from harness.simulate.states import tables as tables_module
 from harness.simulate.states.nodes import Node
 from harness.simulate.states.tables import Tables
 from harness.simulate.strategies.strategy import RandomStrategy
@@ -51,8 +51,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "PAUSE", 5)
     monkeypatch.setattr(session, "LONG", 50)
     monkeypatch.setattr(choices, "BLOCK", 16)
-    lazy = SimpleNamespace(**{**vars(gc), "collect": lambda: 0})  # it would walk through what all tests left
-    monkeypatch.setattr(tables_module, "gc", lazy)
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # it would walk through what all tests left, at each fresh start
 
 
 def made(scenario: Scenario, tables: Tables, runtime: str, seed: int = 0) -> Run:
@@ -313,7 +312,7 @@ def test_choices_in_a_file_are_a_sequence_like_any_other(count: int, often: None
         spooled[count]
 
 
-def test_several_long_runs_keep_one_and_write_it(often: None, tmp_path: Path) -> None:
+def test_several_long_runs_keep_one_and_write_it(often: None, no_search_ahead: None, tmp_path: Path) -> None:
     """With many seeds the run to keep is known at the end; its choices wait in a file, and it is replayed."""
     data = call("simulate", FAULTY.name, "--seeds", 3, "--steps", 200, "--out", tmp_path, "--json").json
     one = call("simulate", FAULTY.name, "--seed", 0, "--steps", 200, "--out", tmp_path / "one", "--json").json
@@ -327,10 +326,10 @@ def test_several_long_runs_keep_one_and_write_it(often: None, tmp_path: Path) ->
 
 def test_live_protocol_makes_as_many_steps_as_are_asked_for() -> None:
     """Timers and faults keep a protocol going; only one whose clients are done ends before."""
-    run = run_plain(Tables(model_of(FAULTY)), Plan(FAULTY.claims, 5_000), RandomStrategy(0))
+    (run,) = model_runs(model_of(FAULTY), Plan(FAULTY.claims, 5_000), "random", 1)
     assert len(run.trail.choices) == 5_000
-    model = find_model(MODEL).make()
-    assert len(run_plain(Tables(model), Plan((), 5_000), RandomStrategy(0)).trail.choices) < 5_000
+    (run,) = model_runs(find_model(MODEL).make(), Plan((), 5_000), "random", 1)
+    assert len(run.trail.choices) < 5_000
 
 
 @needs_proc

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from support.runs.named_runs import scenario_of, strategy_of
 
@@ -39,15 +41,17 @@ def test_every_way_is_drawn_and_half_the_runs_aim() -> None:
 def test_portfolio_trail_replays_and_no_run_needs_another(name: str) -> None:
     """Seeds in any order, tables that others used, coverage counted or not: the same trail, digest and verdict."""
     model, plan = resolve(name)
-    tables, source = Tables(model), Strategies("portfolio")
-    runs = [run_plain(tables, plan, PortfolioStrategy(seed), Recorder()) for seed in range(6)]
-    counted = Tables(model, Guards())
-    source.cover(counted)
+    source = Strategies("portfolio")
+    with closing(Tables(model)) as tables:
+        runs = [run_plain(tables, plan, PortfolioStrategy(seed), Recorder()) for seed in range(6)]
+    with closing(Tables(model, Guards())) as counted:
+        source.cover(counted)
+        for seed in (4, 1, 5, 0):
+            strategy = source.run(seed)
+            assert strategy is not None
+            again = run_plain(counted, plan, strategy, Recorder())
+            assert (again.trail, again.digest) == (runs[seed].trail, runs[seed].digest)
     for seed in (4, 1, 5, 0):
-        strategy = source.run(seed)
-        assert strategy is not None
-        again = run_plain(counted, plan, strategy, Recorder())
-        assert (again.trail, again.digest) == (runs[seed].trail, runs[seed].digest)
         replayed = replay_plain(runs[seed].trail, Recorder())
         assert (replayed.digest, replayed.verdict) == (runs[seed].digest, runs[seed].verdict)
 

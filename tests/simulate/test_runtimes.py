@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -179,15 +180,16 @@ def test_no_actor_reads_another_actors_slot(name: str) -> None:
 @pytest.mark.parametrize("scenario", each_kind(m.scenarios()))
 def test_both_runtimes_give_one_digest(scenario: m.Scenario, runs: int) -> None:
     """A run of a seed is the same on both runtimes, and so are its replays, whichever runtime made the trail."""
-    tables, plan = Tables(m.model_of(scenario)), plan_of(scenario)
-    for seed in range(runs):
-        assert_one_digest(tables, plan, partial(strategy_of, NAMES[seed % 2], seed))
+    with closing(Tables(m.model_of(scenario))) as tables:
+        for seed in range(runs):
+            assert_one_digest(tables, plan_of(scenario), partial(strategy_of, NAMES[seed % 2], seed))
 
 
 def assert_one_digest(tables: Tables, plan: Plan, strategy: Callable[[], Strategy]) -> Run:
     """Compare a run on both runtimes, and the replays of each on the other one."""
     plain = run_plain(tables, plan, strategy(), Recorder())
-    on_trio = run_on_trio(Tables(tables.model), plan, strategy(), Recorder())
+    with closing(Tables(tables.model)) as others:
+        on_trio = run_on_trio(others, plan, strategy(), Recorder())
     assert on_trio.trail == plain.trail
     there, back = replay_on_trio(plain.trail, Recorder(), tables), replay_plain(on_trio.trail, Recorder())
     assert len({run.digest for run in (plain, on_trio, there, back)}) == 1

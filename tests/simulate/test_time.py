@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import Any
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.runs.named_runs import each_kind, run_of
+from support.runs.made_runs import model_runs, scenario_runs
+from support.runs.named_runs import each_kind, run_of, scenario_of
 
 from harness import model as m
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate.runs.plan import Plan, plan_of, resolve
+from harness.simulate.runs.plan import Plan, plan_of
 from harness.simulate.runs.session import run_plain
 from harness.simulate.runs.timing import MS, Spread, Timing
 from harness.simulate.runtimes.trio_runtime import replay_on_trio
@@ -154,14 +156,13 @@ def test_scenarios_have_both_modes() -> None:
 def test_time_never_goes_back(scenario: m.Scenario) -> None:
     """In timed mode no step is earlier than the one before it, fair endings and all: those come with liveness."""
     endings = 0
-    tables, plan = Tables(m.model_of(scenario)), plan_of(scenario)
-    for seed in range(25):
-        run = run_plain(tables, plan, RandomStrategy(seed))
+    model, plan = m.model_of(scenario), plan_of(scenario)
+    for run in model_runs(model, plan, "random", 25):
         at = [time for time in times(run.trail) if time is not None]
         assert len(at) == len(run.trail.choices)
         assert at == sorted(at) and at[-1] > 0
         endings += run.trail.fair_from is not None
-    assert (endings > 0) == any(prop.name in plan.claims for prop in tables.temporal)
+    assert (endings > 0) == any(prop.is_temporal for prop in model.properties if prop.name in plan.claims)
 
 
 @pytest.mark.parametrize("scenario", each_kind(FREE))
@@ -187,15 +188,15 @@ def test_any_scenario_may_be_timed(scenario: m.Scenario) -> None:
 @pytest.mark.parametrize("scenario", each_kind(TIMED))
 def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: m.Scenario, runs: int) -> None:
     """A replay draws no time: in both runtimes the history gets the times of the trail, event by event."""
-    tables = Tables(m.model_of(scenario))
-    for seed in range(runs):
-        run = run_of(scenario.name, seed, "pct" if seed % 2 else "random", tables)
-        assert event_times(run.recorder) == times(run.trail)
-        for replay in (replay_plain, replay_on_trio):
-            again = replay(run.trail, Recorder(), tables)
-            assert event_times(again.recorder) == times(run.trail)
-            assert (again.digest, again.verdict) == (run.digest, run.verdict)
-            assert again.trail.choices == run.trail.choices
+    with closing(Tables(m.model_of(scenario))) as tables:
+        for seed in range(runs):
+            run = run_of(scenario.name, seed, "pct" if seed % 2 else "random", tables)
+            assert event_times(run.recorder) == times(run.trail)
+            for replay in (replay_plain, replay_on_trio):
+                again = replay(run.trail, Recorder(), tables)
+                assert event_times(again.recorder) == times(run.trail)
+                assert (again.digest, again.verdict) == (run.digest, run.verdict)
+                assert again.trail.choices == run.trail.choices
 
 
 def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -211,9 +212,9 @@ def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFact
 def test_timed_faults_of_a_scenario_happen_at_their_moments() -> None:
     """A broker of the scenario `rolling-restart` is down from 15 ms to 55 ms in every run, unless that is over before.
     """
-    tables, seen = Tables(resolve("rolling-restart")[0]), 0
-    for seed in range(20):
-        trail = run_of("rolling-restart", seed, tables=tables).trail
+    seen = 0
+    for run in scenario_runs(scenario_of("rolling-restart"), "random", 20):
+        trail = run.trail
         main = trail.choices if trail.fair_from is None else trail.choices[: trail.fair_from]
         crashes = [chosen.at_us for chosen in main if chosen.label == "Crash(b1)"]
         restarts = [chosen.at_us for chosen in main if chosen.label == "Restart(b1)"]

@@ -301,7 +301,11 @@ def drive_on_trio(session: Session) -> Run:
 
 def replay_on_trio(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:
     """Replay a trail on trio. Raises Refusal at the first step that does not fit."""
-    return _run(TrioHost(Replay(tables or Tables(trail.build()), trail, recorder)))
+    session = Replay(tables or Tables(trail.build()), trail, recorder)
+    run = _run(TrioHost(session))
+    if tables is None:
+        session.tables.close()
+    return run
 
 
 def run_application(

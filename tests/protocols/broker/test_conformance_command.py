@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -17,9 +18,15 @@ FILE = RECORDED / "kafka.json.gz"
 ENTRY = EntryPoint("conformance", "kafka_proto.conformance.command:conformance", "harness.commands")
 
 
+LOADED = cache(files.load)
+"""Files that are read once: thousands of records each."""
+
+
 @pytest.fixture(autouse=True)
 def found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command is there whether or not this checkout is the one that is installed."""
+    monkeypatch.setattr(command, "load", LOADED)
+
     def declared(group: str, name: str = "conformance") -> list[EntryPoint]:
         return [ENTRY][: name == "conformance"]
 

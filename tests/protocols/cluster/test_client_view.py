@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import attrs
 import pytest
 
@@ -70,7 +72,7 @@ def test_an_edited_history_is_judged_too() -> None:
 def test_clients_see_nothing_that_the_states_do_not_violate(what: str) -> None:
     """Crashes, elections, late messages and fences where nothing is wrong."""
     model, plan = plan_of(what)
-    tables = Tables(model)
-    for seed in range(15):
-        violated, found = both(tables, plan, seed)
-        assert violated & OUTCOMES or not found, (seed, found)
+    with closing(Tables(model)) as tables:
+        for seed in range(15):
+            violated, found = both(tables, plan, seed)
+            assert violated & OUTCOMES or not found, (seed, found)

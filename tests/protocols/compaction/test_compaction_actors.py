@@ -7,13 +7,14 @@ each sentence that a property can say is said by some bad run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
 import attrs
 import pytest
 from support.mutants.actor_mutants import Change, knowing
-from support.runs.made_runs import alternating, runs_of, scenario_runs, states_of
+from support.runs.made_runs import alternating, model_runs, runs_of, scenario_runs, states_of
 from support.runs.refinement_runs import acting
 from support.searches.plain_search import search
 
@@ -89,11 +90,12 @@ def test_right_actors_are_silent_under_faults(name: str, budget: str, runs: int)
     """Whatever a budget allows, no strategy finds any property violated, temporal ones included."""
     network, faults = BUDGETS[budget]
     model = find_model(name).make(network=network, faults=faults)
-    tables, plan = Tables(model), everything(model)
-    for strategy in NAMES:
-        few = strategy == "guided" and runs < RUNS
-        for run in islice(runs_of(tables, plan, strategy), RUNS // 4 if few else runs):
-            assert run.verdict.ok, (strategy, run.trail.seed, run.verdict)
+    plan = everything(model)
+    with closing(Tables(model)) as tables:
+        for strategy in NAMES:
+            few = strategy == "guided" and runs < RUNS
+            for run in islice(runs_of(tables, plan, strategy), RUNS // 4 if few else runs):
+                assert run.verdict.ok, (strategy, run.trail.seed, run.verdict)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -102,7 +104,7 @@ def test_witnesses_of_actors_are_reached(name: str) -> None:
     model = find_model(name).make({"keys": 1}, faults=Faults(crash=1, targets=("broker",)))
     wanted = {prop.name for prop in model.properties if prop.form == "sometimes"}
     reached: set[str] = set()
-    for run in alternating(Tables(model), Plan((), steps=100), 3_000):
+    for run in alternating(model, Plan((), steps=100), 3_000):
         reached |= run.witnessed
         if reached >= wanted:
             break
@@ -113,8 +115,7 @@ def test_store_never_loses_what_it_sealed_nor_gives_an_id_twice() -> None:
     """Over runs with crashes, a ledger goes through its states in order and a sealed one keeps its entries."""
     order = list(LedgerState)
     model = find_model("compaction/pulsar/actors").make(faults=Faults(crash=2, targets=("broker",)))
-    tables, plan = Tables(model), Plan(SAFETY)
-    for run in islice(runs_of(tables, plan, "random"), 20):
+    for run in model_runs(model, Plan(SAFETY), "random", 20):
         before = Store()
         for state in states_of(model, run):
             after: Store = state[BOOKKEEPER]
@@ -195,9 +196,9 @@ def test_property_fails_where_something_is_wrong_and_holds_where_not(
 ) -> None:
     """Some run of the bad variant violates the property with this reason; no run of the right one violates it."""
     plan = Plan((prop,), steps=100, timeouts=1)
-    bad = alternating(Tables(made(model, settings, wrong, faults, sizes)), plan, SHORT)
+    bad = alternating(made(model, settings, wrong, faults, sizes), plan, SHORT)
     runs = next(n for n, run in enumerate(bad, 1) if reason in (run.verdict.reason or ""))
-    for run in alternating(Tables(made(model, {}, "", faults, sizes)), plan, max(LEAST, TIMES * runs)):
+    for run in alternating(made(model, {}, "", faults, sizes), plan, max(LEAST, TIMES * runs)):
         assert run.verdict.ok, run.verdict
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 import attrs
 import pytest
 from support.mutants.actor_mutants import Change, knowing
-from support.runs.made_runs import first_bad, runs_of, scenario_runs
+from support.runs.made_runs import first_bad, model_runs, scenario_runs
 from support.runs.refinement_runs import acting
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Model, Turn, View, departed, find_model, find_scenario
 from harness.simulate.runs.plan import Plan
-from harness.simulate.states.tables import Tables
 from kafka_proto.replication import leading, messages, partition, replica_state, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
@@ -66,8 +64,8 @@ def kip_320(
 def test_kip_320_keeps_every_promise_under_faults(budget: str) -> None:
     """No property of any kind fails, and everybody catches up in the end, whatever goes wrong meanwhile."""
     network, faults = BUDGETS[budget]
-    tables = Tables(kip_320(network=network, faults=faults))
-    assert first_bad(islice(runs_of(tables, Plan((*SAFETY, *LIVENESS), 120), "random"), 12)) is None
+    model = kip_320(network=network, faults=faults)
+    assert first_bad(model_runs(model, Plan((*SAFETY, *LIVENESS), 120), "random", 12)) is None
 
 
 @pytest.mark.parametrize("row", [row for row in EXHIBITS if row.expected], ids=lambda row: row.name)
@@ -113,9 +111,9 @@ def test_property_fails_where_an_actor_is_wrong(claim: str) -> None:
     action, change = MUTATIONS[claim]
     sound = kip_320({**SIZES, "elections": 1, "polls": 4})
     plan = Plan((claim,), 80)
-    found = first_bad(islice(runs_of(Tables(acting(sound, action, change)), plan, "random"), 40))
+    found = first_bad(model_runs(acting(sound, action, change), plan, "random", 40))
     assert found is not None and found.verdict.violated == claim
-    assert first_bad(islice(runs_of(Tables(sound), plan, "random"), 20)) is None
+    assert first_bad(model_runs(sound, plan, "random", 20)) is None
 
 
 def test_unanswered_send_is_noticed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import chain, count, islice
 
 from harness.model import Model, Scenario, State, model_of
@@ -30,15 +31,22 @@ def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Record
     return drive_on_trio(Session(tables, plan, strategy, recorder))
 
 
-def alternating(tables: Tables, plan: Plan, most: int) -> Iterator[Run]:
-    """Yield so many runs of two strategies in turn."""
-    sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
-    return islice(chain.from_iterable(zip(*sources, strict=True)), most)
+def alternating(model: Model, plan: Plan, most: int) -> Iterator[Run]:
+    """Yield so many runs of a model, by two strategies in turn."""
+    with closing(Tables(model)) as tables:
+        sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
+        yield from islice(chain.from_iterable(zip(*sources, strict=True)), most)
+
+
+def model_runs(model: Model, plan: Plan, strategy: str, runs: int, first: int = 0) -> Iterator[Run]:
+    """Yield so many runs of a model, from a seed on; then, or where nobody asks for more, its tables are closed."""
+    with closing(Tables(model)) as tables:
+        yield from islice(runs_of(tables, plan, strategy, first), runs)
 
 
 def scenario_runs(scenario: Scenario, strategy: str, runs: int, first: int = 0) -> Iterator[Run]:
     """Yield so many runs of a scenario, from a seed on."""
-    return islice(runs_of(Tables(model_of(scenario)), plan_of(scenario), strategy, first), runs)
+    return model_runs(model_of(scenario), plan_of(scenario), strategy, runs, first)
 
 
 def first_bad(runs: Iterable[Run]) -> Run | None:
