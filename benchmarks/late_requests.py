@@ -1,17 +1,21 @@
-"""librdkafka's issue 5423 on a broker: what two late requests of a transaction do, one in each; or a lost answer.
+"""librdkafka's issue 5423 on a broker: what two late requests of a transaction do, one in each; or another finding.
 
     python benchmarks/late_requests.py HOST:PORT
     python benchmarks/late_requests.py HOST:PORT --last-epoch
+    python benchmarks/late_requests.py HOST:PORT --zombie PORT
 
 A proxy holds the request, librdkafka gives its connection up, and the request arrives later. `real_broker.py` starts a
 broker. The group goes back if it is at offset 5; the abort is fatal if librdkafka can only be closed after it.
-The last takes up the epochs of a producer id by 32,765 requests; then the answer with the last epoch is lost.
+The second takes up the epochs of a producer id by 32,765 requests; then the answer with the last epoch is lost.
+The third needs a broker that announces that other port (`real_broker.py 4.0.0 PORT --advertised PORT`), so that what it
+asks its coordinator is held: the verification of a fenced producer's batch.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from typing import Any
 
@@ -21,7 +25,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_proto.errors import NAMES
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaProxy
-from kafka_proto.gateway.offer import INIT_PRODUCER_ID
+from kafka_proto.gateway.offer import INIT_PRODUCER_ID, PRODUCE
+from kafka_proto.gateway.records import WireRecord, write_batch
 from kafka_proto.log import MAX_EPOCH
 
 SILENCE = logging.Logger("librdkafka", level=logging.CRITICAL + 1)
@@ -97,6 +102,40 @@ def lost_epoch(proxy: KafkaProxy, broker: str, name: str) -> tuple[str, str]:
         return NAMES[client.ask(INIT_PRODUCER_ID, 4, {**asked, **given})["error_code"]], said
 
 
+def zombies_batch(proxy: KafkaProxy, broker: str, name: str) -> list[str]:
+    """Write to a partition after a fenced producer's batch, which is verified; return what each write is told."""
+    begun(proxy.bootstrap_servers, name)  # makes the topic, and the coordinator known
+    host, _, port = broker.rpartition(":")
+    asked = {"transactional_id": name, "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
+
+    def write(client: Client, owner: dict[str, Any], sequence: int) -> str:
+        data = write_batch([WireRecord(None, b"one")], base_timestamp=time.time_ns() // 1_000_000,
+                           is_transactional=True, base_sequence=sequence, **owner)
+        row = {"name": name, "partition_data": ({"index": 0, "records": data},)}
+        got = client.ask(PRODUCE, 12, {"transactional_id": name, "acks": -1, "timeout": 5_000, "topic_data": (row,)})
+        return NAMES[got["responses"][0]["partition_responses"][0]["error_code"]]
+
+    def owner(client: Client) -> dict[str, Any]:
+        got = client.ask(INIT_PRODUCER_ID, 4, asked)
+        return {name: got[name] for name in ("producer_id", "producer_epoch")}
+
+    with Client(host, int(port)) as one, Client(host, int(port)) as two:
+        zombie = owner(one)
+        successor = owner(two)
+        told = [write(two, successor, 0)]
+        late, its = proxy.delay("AddPartitionsToTxn"), list[str]()
+        thread = threading.Thread(target=lambda: its.append(write(one, zombie, 0)))
+        thread.start()
+        try:
+            late.wait(SHORT_PATIENCE)
+        except TimeoutError:  # this broker does not verify it
+            thread.join()
+        told.append(write(two, successor, 1))
+        late.end()
+        thread.join()
+        return [*told, *its]
+
+
 def aborted(producer: Producer, seconds: float = PATIENCE) -> str:
     """Abort a transaction; return what librdkafka says, if anything, and how bad it is."""
     try:
@@ -111,7 +150,13 @@ def main() -> None:
     """Play both, or the last, at the broker that is named."""
     broker, *options = sys.argv[1:]
     run = f"late-{time.time_ns()}"
-    with KafkaProxy(broker) as proxy:
+    port = int(options[1]) if options[:1] == ["--zombie"] else 0
+    with KafkaProxy(broker, port=port) as proxy:
+        if port:
+            first, second, zombies = zombies_batch(proxy, broker, f"{run}-zombie")
+            print(f"a producer's batches 0 and 1 are told {first} and {second}; between them its fenced predecessor's "
+                  f"batch 0 came, which is told {zombies}")
+            return
         if options == ["--last-epoch"]:
             told, said = lost_epoch(proxy, broker, f"{run}-epoch")
             print(f"InitProducerId's answer with the last epoch is lost: it is told {told}, the abort heard {said}")
