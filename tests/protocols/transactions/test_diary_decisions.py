@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from kafka_proto.requests import TxnState
-from kafka_proto.transactions.decisions.coordinator import abort_fenced, epoch_bumped
+from kafka_proto.transactions.decisions.coordinator import abort_fenced, add_partitions, epoch_bumped
 from kafka_proto.transactions.decisions.election import deposed_leader_follows, every_replica_follows
-from kafka_proto.transactions.records import InitPidRequest, SpecError, TxnMetadata
+from kafka_proto.transactions.records import AddPartitionsToTxnRequest, InitPidRequest, SpecError, TxnMetadata
 
 REQUEST = InitPidRequest("tid1", source="c1", dest="b1")
 ONGOING = TxnMetadata(1, 3, -1, TxnState.ONGOING, frozenset(("p1",)))
@@ -35,6 +35,19 @@ def test_only_an_older_epoch_than_the_current_one_aborts_nothing(fenced_epoch: i
 def test_an_epoch_is_not_bumped_while_a_transaction_ends(state: TxnState, error: SpecError) -> None:
     """What is prepared ends first: ask again. In the states that no client may see, the request is illegal."""
     assert epoch_bumped(attrs.evolve(ONGOING, state=state), None) is error
+
+
+@pytest.mark.parametrize(("state", "answer"), [
+    (TxnState.ONGOING, None), (TxnState.COMPLETE_COMMIT, None),
+    (TxnState.PREPARE_COMMIT, SpecError.CONCURRENT_TRANSACTIONS),
+    (TxnState.PREPARE_ABORT, SpecError.CONCURRENT_TRANSACTIONS),
+])
+def test_partitions_are_not_added_to_what_is_prepared(state: TxnState, answer: SpecError | None) -> None:
+    """The client asks again; an ongoing transaction takes them, and a complete one is followed by the next."""
+    request = AddPartitionsToTxnRequest("tid1", 1, 3, frozenset(("p2",)), source="c1", dest="b1")
+    outcome = add_partitions(request, leads=True, metadata=attrs.evolve(ONGOING, state=state), pending=None)
+    assert [message.code for message in outcome.answers] == ([] if answer is None else [answer])
+    assert (outcome.entry is None) == (answer is not None)
 
 
 def test_who_was_elected_does_not_follow_itself() -> None:
