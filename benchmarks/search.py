@@ -33,7 +33,7 @@ DIARY_02 = {
 }
 KIP_320 = {"replicas": 3, "log-size": 2, "max-records": 2, "max-leader-epoch": 2}
 KIP_ACTORS = {"replicas": 3, "producers": 1, "records": 1, "elections": 2, "fencings": 0, "consumers": 0}
-PULSAR = {"messages": 3, "compactions": 3, "keys": 2, "values": 2, "crashes": 1}
+PULSAR = {"messages": 3, "compactions": 3, "keys": 2, "values": 2, "crashes": 1, "consumptions": 2}
 
 PID_INVARIANTS = ("TypeOK", "NoBadStateResponse")
 EPOCH_INVARIANTS = (*PID_INVARIANTS, "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs")

@@ -45,6 +45,17 @@ def test_exhibits_are_found_by_each_strategy() -> None:
     assert "| pc-01-leaked-ledger | NoLeak | 7: 31 → 9 | 3: 47 → 9 | 1: 27 → 9 | 1: 27 → 9 | 9 |" in done.stdout
 
 
+def test_each_search_beside_tlc_has_a_size_for_each_constant() -> None:
+    """What TLC is given of a case is made of the sizes that ours has."""
+    program = ("import model_checker, search\n"
+               "for case in search.CASES:\n"
+               "    if case.module:\n"
+               "        print(case.name, model_checker.configuration(case.module, case.sizes, case.invariants))\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=FOLDER, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("CONSTANTS") == 5 and "ConsumeTimesLimit = 2" in done.stdout
+
+
 def test_isolation_runs_find_a_flaw_and_nothing_where_a_search_found_nothing() -> None:
     """What clients saw and what states say, of two versions; a scenario whose clients are not seen is refused."""
     done = ran("isolation_runs.py", "late-batch-joins-repaired", "--runs", "20")
