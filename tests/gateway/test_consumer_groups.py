@@ -72,6 +72,14 @@ class Group:
         groups = ({"group_id": "g", "member_id": member, "member_epoch": epoch, "topics": None},)
         return error(self.clients.one(self.here, offer.OFFSET_FETCH, 9, {"groups": groups})["groups"][0])
 
+    def fetched(self, member: str, epoch: int) -> tuple[int, str]:
+        """Return the offset of the first partition, and its error."""
+        topics = ({"name": "t", "partition_indexes": (0,)},)
+        groups = ({"group_id": "g", "member_id": member, "member_epoch": epoch, "topics": topics},)
+        (found,) = self.clients.one(self.here, offer.OFFSET_FETCH, 9, {"groups": groups})["groups"]
+        (row,) = found["topics"][0]["partitions"]
+        return row["committed_offset"], error(row)
+
     def described(self) -> dict[str, Any]:
         (row,) = self.clients.one(self.here, offer.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ("g",)})["groups"]
         return dict(row)
@@ -114,6 +122,7 @@ def test_offsets_are_fenced_by_the_members_epoch() -> None:
     assert group.commit("b", 1) == "UNKNOWN_MEMBER_ID" and group.commit("", -1) == "UNKNOWN_MEMBER_ID"
     assert [group.fetch(*who) for who in (("a", 1), (None, -1), ("a", 7), ("b", 1))] == [
         "NONE", "NONE", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"]
+    assert [group.fetched("a", epoch) for epoch in (1, 7)] == [(5, "NONE"), (-1, "STALE_MEMBER_EPOCH")]
     group.ask("a", member_epoch=-1)
     assert group.commit("", -1) == "NONE" and group.described()["group_state"] == "Empty"
 

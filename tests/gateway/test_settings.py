@@ -18,6 +18,8 @@ from kafka_proto.gateway.records import LOG_APPEND_TIME, WireRecord, read_header
 TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 OF_TOPIC, OF_ALL_BROKERS, OF_BROKER, DEFAULT = 1, 3, 4, 5
+ATTRIBUTES_AT = 21
+"""Where the two bytes of a batch's attributes are."""
 
 
 def error(row: dict[str, Any]) -> str:
@@ -160,6 +162,21 @@ def test_a_compacted_topic_takes_no_record_without_key() -> None:
     assert [error(row) for row in rows] == ["INVALID_RECORD", "NONE"]
     assert [[wrong["batch_index"] for wrong in row["record_errors"]] for row in rows] == [[1, 2], []]
     assert rows[1]["base_offset"] == 0
+
+
+@pytest.mark.parametrize(("kind", "said"), [("CreateTime", "NONE"), ("LogAppendTime", "INVALID_TIMESTAMP")])
+def test_a_batch_says_that_its_times_are_the_logs_only_where_the_log_gives_none(kind: str, said: str) -> None:
+    """A topic of LogAppendTime writes them itself, and refuses a client that says it has."""
+    clients = talk({"t": 1})
+    me = clients.connect()
+    clients.one(me, offer.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": False, "resources": (
+        {"resource_type": TOPIC, "resource_name": "t", "configs": (
+            {"name": "message.timestamp.type", "value": kind, "config_operation": 0},)},)})
+    batch = bytearray(write_batch([WireRecord(b"k", b"v")], base_timestamp=clients.now))
+    batch[ATTRIBUTES_AT + 1] |= LOG_APPEND_TIME
+    asked = produced((0, with_checksum(bytes(batch))))
+    (row,) = clients.one(me, offer.PRODUCE, 9, asked)["responses"][0]["partition_responses"]
+    assert error(row) == said
 
 
 def test_times_of_a_topic_are_within_bounds_or_those_of_the_log() -> None:
