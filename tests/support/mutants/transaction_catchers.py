@@ -21,8 +21,9 @@ UNIT_TESTS = tuple(f"protocols/{file}" for file in (
     "broker/test_answers_by_state.py", "broker/test_coordinator_entries.py", "broker/test_partition_guards.py",
     "broker/test_group_guards.py", "broker/test_group_members.py", "broker/test_decisions.py", "broker/test_log.py",
     "cluster/test_producer.py", "cluster/test_producer_decisions.py", "cluster/test_time_outs.py",
-    "cluster/test_consumer.py", "broker/test_walks.py", "broker/test_last_epochs.py", "broker/test_failover.py",
-    "broker/test_look_ups.py", "broker/test_kept_logs.py", "replication/test_quorum.py",
+    "cluster/test_consumer.py", "cluster/test_client_connections.py", "broker/test_walks.py",
+    "broker/test_last_epochs.py", "broker/test_failover.py", "broker/test_look_ups.py",
+    "broker/test_kept_logs.py", "replication/test_quorum.py",
 ))
 
 
