@@ -59,6 +59,11 @@ class Cell:
     """The version of the code that makes the runs; `imported` for runs that were recorded elsewhere."""
 
     @property
+    def swept(self) -> str:
+        """The swept values, as `crash=1, brokers=3`, or nothing."""
+        return ", ".join(f"{name}={value}" for name, value in self.sweep.items())
+
+    @property
     def key(self) -> str:
         """The digest that identifies the cell."""
         identity = {name: value for name, value in self.to_json().items() if name != "sweep"}

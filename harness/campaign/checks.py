@@ -74,18 +74,21 @@ def rates(tables: CampaignTables) -> list[Rate]:
 
 def rates_by_faults(tables: CampaignTables) -> list[Rate]:
     """Return the rates by fault mix, by the faults that happened in a run; runs that ended in an error are left out."""
+    return _rates(tables.frame("runs").where("outcome != 'error'"), fault_mix())
+
+
+def fault_mix() -> Column:
+    """Return the faults of a row as one text, `Crash + Drop`."""
     from pyspark.sql import functions as f
 
-    mix = f.when(f.size("faults") == 0, CALM).otherwise(f.array_join("faults", " + "))
-    return _rates(tables.frame("runs").where("outcome != 'error'"), mix)
+    return f.when(f.size("faults") == 0, CALM).otherwise(f.array_join("faults", " + "))
 
 
 def rates_by_sweep(tables: CampaignTables) -> list[Rate]:
     """Return the rates by swept values, for those scenarios and models that were swept."""
     from pyspark.sql import functions as f
 
-    swept = {key: ", ".join(f"{name}={value}" for name, value in cell.sweep.items())
-             for key, cell in tables.cells.items() if cell.sweep}
+    swept = {key: cell.swept for key, cell in tables.cells.items() if cell.sweep}
     if not swept:
         return []
     names = f.create_map(*(f.lit(text) for pair in swept.items() for text in pair))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from harness.campaign.checks import CALM
+from harness.campaign.checks import fault_mix
 from harness.campaign.tables import CampaignTables
 
 
@@ -67,10 +67,9 @@ def anomaly_tallies(tables: CampaignTables) -> tuple[AnomalyTally, ...]:
     from pyspark.sql import functions as f
 
     first = f.min_by(f.struct("seed", "reason"), "seed").alias("first")
-    mix = f.when(f.size("faults") == 0, CALM).otherwise(f.array_join("faults", " + "))
     outcomes = tables.frame("runs").select("cell", "seed", "outcome")
     groups = tables.frame("anomalies").join(outcomes, ["cell", "seed"]).groupBy(
-        "cell", "anomaly", "property", mix.alias("mix")).agg(
+        "cell", "anomaly", "property", fault_mix().alias("mix")).agg(
         f.count("*").alias("runs"), f.count_if(f.col("outcome") == "ok").alias("silent"), first)
     found = [
         AnomalyTally(*_of(tables, row["cell"]), row["anomaly"], row["property"], row["mix"], row["runs"],
@@ -83,4 +82,4 @@ def anomaly_tallies(tables: CampaignTables) -> tuple[AnomalyTally, ...]:
 def _of(tables: CampaignTables, key: str) -> tuple[str, str, str]:
     """Return scenario or model, swept values and strategy of a cell."""
     cell = tables.cells[key]
-    return cell.what, ", ".join(f"{name}={value}" for name, value in cell.sweep.items()), cell.strategy
+    return cell.what, cell.swept, cell.strategy

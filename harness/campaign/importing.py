@@ -24,7 +24,7 @@ from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.worker import PERTURBING
 from harness.foreign import jepsen
 from harness.model import Refusal, find_model, find_scenario
-from harness.model.log_operations import FAIL, FAULT, INFO, MIXED, OK
+from harness.model.log_operations import FAULT, OK
 from harness.record import Recorder, model_of_history, read_events, read_trail
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
@@ -33,6 +33,7 @@ from harness.record.trail import run_fields
 from harness.record.wording import agreeing
 from harness.simulate.runs.run import Verdict
 from harness.verify.isolation.anomalies import Breach
+from harness.verify.isolation.clients import count
 from harness.verify.isolation.judge import LogJudge
 
 KINDS = ("kafka-proto", "jepsen")
@@ -177,8 +178,7 @@ def _from_jepsen(path: Path, what: str, level: str) -> _Run:
     ended: Counter[str] = Counter()
     for operation in jepsen.operations(path):
         judge.look(operation)
-        if operation.name in MIXED and operation.outcome in (OK, FAIL, INFO):
-            ended[f"{operation.name} {operation.outcome}"] += 1
+        count(ended, operation)
         part = part_of(operation)
         recorder.add(operation.n, operation.at_us, part, "")
         events.append((operation.n, operation.at_us, columns_of(part), ""))

@@ -283,10 +283,9 @@ def _runs(summary: Summary) -> Iterator[Markup]:
 
 
 def _run(one: Remarkable) -> tuple[object, ...]:
-    swept = ", ".join(f"{name}={value}" for name, value in one.cell.sweep.items())
     again = tag("code", one.again) if one.again is not None else tag("span", "see the table runs", "quiet")
     took = f"{one.wall_us / 1e3:,.1f}"
-    return one.cell.what, one.cell.strategy, swept, str(one.seed), one.outcome, one.steps, took, again
+    return one.cell.what, one.cell.strategy, one.cell.swept, str(one.seed), one.outcome, one.steps, took, again
 
 
 def _errors(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup]:

@@ -50,7 +50,7 @@ class Tally(Share):
 
     @property
     def sweep(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.cell.sweep.items())
+        return self.cell.swept
 
     @property
     def name(self) -> str:

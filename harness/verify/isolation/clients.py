@@ -15,6 +15,8 @@ from harness.record.events import Happening
 from harness.verify.isolation.anomalies import LEVELS, Breach
 from harness.verify.isolation.judge import LogJudge
 
+ENDED = (OK, FAIL, INFO)
+
 
 @attrs.frozen
 class ClientsStep:
@@ -82,15 +84,21 @@ class Clients:
             self._see(operation, (INFO,))  # the others are of a reader who is none of the clients
         return self._judge.anomalies()
 
-    def _see(self, operation: LogOperation, counted: Sequence[str] = (OK, FAIL, INFO)) -> None:
-        if operation.outcome in counted and operation.name in MIXED:
-            self.ended[f"{operation.name} {operation.outcome}"] += 1
+    def _see(self, operation: LogOperation, counted: Sequence[str] = ENDED) -> None:
+        if operation.outcome in counted:
+            count(self.ended, operation)
         self._judge.look(operation)
 
     @property
     def left_out(self) -> dict[str, str]:
         """Return what is not judged, and why, once the last event was seen."""
         return dict(self._view.left_out) if self._view is not None else {}
+
+
+def count(ended: Counter[str], operation: LogOperation) -> None:
+    """Count a send, a poll or a transaction that has ended, by name and outcome."""
+    if operation.name in MIXED and operation.outcome in ENDED:
+        ended[f"{operation.name} {operation.outcome}"] += 1
 
 
 def judged(model: Model, events: Iterable[Event]) -> tuple[Breach, ...]:
